@@ -1,0 +1,78 @@
+"""Every way the harness itself can fail: an exit code, a sentence, and the next thing to try.
+
+The failure of a *variant* is never one of these: it is data and lives in a ``Record``.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class HarnessError(Exception):
+    """The harness failed. ``str(error)`` is one sentence; ``advice`` is the next thing to try."""
+
+    exit_code: ClassVar[int] = 4
+
+    def __init__(self, sentence: str, advice: str = "") -> None:
+        super().__init__(sentence)
+        self.advice = advice
+
+
+class UsageError(HarnessError):
+    """What was asked for makes no sense: an unknown name, a misspelt value, a malformed file."""
+
+    exit_code = 2
+
+
+class MatrixFileError(UsageError):
+    """A matrix file cannot be found, parsed or validated."""
+
+
+class RunNotFoundError(UsageError):
+    """No run of that id is in this store."""
+
+
+class NothingSelectedError(HarnessError):
+    """The selection is valid but matches no variant."""
+
+    exit_code = 3
+
+
+class CheckFailedError(HarnessError):
+    """A check that the person asked for did not hold."""
+
+    exit_code = 1
+
+
+class StoreError(HarnessError):
+    """The store cannot be read or written."""
+
+
+class JournalError(StoreError):
+    """A journal or plan file is damaged or was written by a newer harness."""
+
+
+class TrackingError(StoreError):
+    """MLflow is missing, cannot be reached, or refuses the store."""
+
+
+class PortInUseError(UsageError):
+    """The port asked for is taken by another program."""
+
+
+class LaunchError(HarnessError):
+    """A worker process cannot be started, or keeps dying before it runs anything."""
+
+
+class DeviceUnavailableError(UsageError):
+    """The device asked for is not on this machine."""
+
+
+class StubUnavailableError(DeviceUnavailableError):
+    """The stub device cannot be built or loaded here (platform, compiler, or a CPU-only torch)."""
+
+
+class InterruptedRunError(HarnessError):
+    """The person stopped the run; everything recorded so far is kept."""
+
+    exit_code = 130
