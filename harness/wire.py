@@ -9,7 +9,7 @@ History: order 1, record 1, plan 1 - the first.
 from __future__ import annotations
 
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -30,13 +30,8 @@ class NewerSchemaError(JournalError):
 
 
 @cache
-def _adapter(kind: type[T]) -> TypeAdapter[T]:
+def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
-
-
-@cache
-def _schema_adapter() -> TypeAdapter[dict[str, object]]:
-    return TypeAdapter(dict[str, object])
 
 
 def dump(thing: Order | Record | Plan) -> str:
@@ -53,14 +48,15 @@ def load(kind: type[T], line: str | bytes) -> T:
     """
     noun = kind.__name__.lower()
     try:
-        schema = _schema_adapter().validate_json(line).get("schema")
+        schema = _adapter(dict).validate_json(line).get("schema")
         if isinstance(schema, int) and schema > _NEWEST[kind]:
             raise NewerSchemaError(
                 f"this {noun} has schema {schema}, newer than the {_NEWEST[kind]} that this harness reads",
                 "Upgrade harness to read it.",
             )
-        return _adapter(kind).validate_json(line)
+        thing: T = _adapter(kind).validate_json(line)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the line"
         raise JournalError(f"not a {noun}: {where}: {first['msg']}") from error
+    return thing

@@ -1,0 +1,1 @@
+"""Axes -> variants. Pure: nothing here starts a process, opens a store or imports a heavy library."""
