@@ -1,0 +1,105 @@
+"""Files that are whole or absent, and operating system errors in one sentence."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from harness.errors import StoreError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+def store_error(action: str, error: OSError) -> StoreError:
+    """``error`` as one sentence with what to do; ``action`` reads like ``write <path>``."""
+    if error.errno in _FULL:
+        return StoreError(
+            f"cannot {action}: the disk is full",
+            "Free some space, or put the store on another disk with --store DIR; what was recorded is intact.",
+        )
+    if error.errno in _FORBIDDEN:
+        return StoreError(
+            f"cannot {action}: {_why(error)}",
+            "Choose a folder that you may write to with --store DIR (or HARNESS_STORE).",
+        )
+    return StoreError(f"cannot {action}: {_why(error)}", "Check the folder, or choose another with --store DIR.")
+
+
+def _why(error: OSError) -> str:
+    return (error.strerror or str(error) or type(error).__name__).lower()
+
+
+@contextmanager
+def explained(action: str) -> Iterator[None]:
+    """Turn an ``OSError`` of the block into a ``StoreError`` that says which ``action`` failed, and why."""
+    try:
+        yield
+    except OSError as error:
+        raise store_error(action, error) from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names created in ``folder`` survive a power loss, where the system can."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write ``text`` so that a reader sees the old file or the new one, never a part.
+
+    Raises:
+        StoreError: the file cannot be written; nothing of it is left behind.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with explained(f"write {path}"):
+            with draft.open("w", encoding="utf-8", newline="") as stream:
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
+            draft.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """Create ``folder`` and the parents it lacks; if the block fails, all that was created empty is removed.
+
+    Raises:
+        StoreError: it cannot be created, or exists already.
+    """
+    absent = [parent for parent in folder.parents if not parent.exists()]
+    with explained(f"create {folder}"):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir()
+        except OSError:
+            _remove_empty(absent)
+            raise
+    try:
+        yield folder
+    except BaseException:
+        for leftover in folder.iterdir():
+            with suppress(OSError):
+                leftover.unlink()
+        _remove_empty([folder, *absent])
+        raise
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    """Remove ``folders``, innermost first, as far as they are empty."""
+    for folder in folders:
+        with suppress(OSError):
+            folder.rmdir()
