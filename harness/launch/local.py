@@ -1,0 +1,210 @@
+"""Runs orders on this machine: a zygote per environment, a supervisor over its children."""
+
+from __future__ import annotations
+
+import json
+import selectors
+import signal
+import time
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from harness.errors import LaunchError
+from harness.launch.stop import StopRequest
+from harness.launch.verdict import not_run, verdict
+from harness.launch.ward import Ward
+from harness.launch.zygote import ZygoteDiedError, ZygoteProcess
+from harness.model import Device, Order, Outcome, Record, Settings, Variant
+from harness.wire import dump
+
+TICK_SECONDS = 0.2
+LIVES = 2
+"""How often an order may go down with its zygote before the order itself is blamed."""
+
+
+class Executor(Protocol):
+    """Whatever turns orders into records: exactly one per order that was started, in the order of their ends."""
+
+    def run(self, orders: Iterable[Order], slots: int, stop: StopRequest) -> Iterator[Record]:
+        """Carry out ``orders``, at most ``slots`` at once; after a stop, whatever was not started has no record."""
+        ...
+
+    def close(self) -> None:
+        """Give everything back."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What an environment offers."""
+
+    cuda: bool
+    cuda_build: str | None
+    facts: Mapping[str, Any]
+
+
+class LocalExecutor:
+    """Attempts on this machine, in the environment given. The zygote starts at once and is waited for when needed."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = dict(environment)
+        self._zygote: ZygoteProcess | None = ZygoteProcess(self._environment)
+        self._ready = False
+        self._wards: dict[int, Ward] = {}
+        self._ended: list[tuple[int, int]] = []
+
+    def probe(self) -> Probe:
+        """Ask a child of the zygote what is there; the zygote itself must not.
+
+        Raises:
+            LaunchError: the child died over the question.
+        """
+        blank = Order("probe", Variant({}, "probe"), Device.CPU, Settings(deadline=120.0))
+        ward = self._start("probe", blank)
+        with selectors.DefaultSelector() as selector:
+            self._watch(selector, ward)
+            while not self._ended:
+                self._wait(selector)
+        pid, status = self._ended.pop()
+        self._retire(pid)
+        try:
+            answer = json.loads(ward.result_bytes)
+        except ValueError as error:
+            raise LaunchError(
+                f"PyTorch could not be asked about this machine (wait status {status})", ward.tail or ""
+            ) from error
+        return Probe(answer["cuda"], answer["cuda_build"], answer["facts"])
+
+    def run(self, orders: Iterable[Order], slots: int, stop: StopRequest) -> Iterator[Record]:
+        """See ``Executor.run``. A zygote that dies is replaced, and what ran under it runs again."""
+        queue = deque(orders)
+        deaths: Counter[str] = Counter()
+        while (queue and not stop.no_more) or self._wards:
+            try:
+                yield from self._run_until_idle(queue, slots, stop)
+            except ZygoteDiedError as death:
+                yield from self._bury(queue, deaths, death)
+
+    def close(self) -> None:
+        """End the zygote and whatever still runs under it."""
+        for ward in self._wards.values():
+            ward.kill()
+            ward.close()
+        self._wards.clear()
+        if self._zygote is not None:
+            self._zygote.close()
+            self._zygote = None
+
+    def _run_until_idle(self, queue: deque[Order], slots: int, stop: StopRequest) -> Iterator[Record]:
+        with selectors.DefaultSelector() as selector:
+            for ward in self._wards.values():
+                self._watch(selector, ward)
+            while True:
+                while queue and len(self._wards) < slots and not stop.no_more:
+                    self._watch(selector, self._start("attempt", queue[0]))
+                    queue.popleft()
+                if not self._wards:
+                    return
+                self._wait(selector)
+                self._attend(stop)
+                while self._ended:
+                    yield self._finish(*self._ended.pop(0))
+
+    def _zygote_ready(self) -> ZygoteProcess:
+        if self._zygote is None:
+            self._zygote, self._ready = ZygoteProcess(self._environment), False
+        if not self._ready:
+            self._zygote.wait_ready()
+            self._ready = True
+        return self._zygote
+
+    def _start(self, what: str, order: Order) -> Ward:
+        zygote = self._zygote_ready()
+        ward = Ward.prepare(order)
+        request = {"do": what, "name": order.name, "order": dump(order)}
+        try:
+            zygote.send(request, ward.remote)
+            while not ward.pid:
+                for event in zygote.events(TICK_SECONDS):
+                    if event["event"] == "started" and event["name"] == order.name:
+                        ward.started(event["pid"])
+                    else:
+                        self._note(event)
+        except ZygoteDiedError:
+            ward.close()
+            raise
+        self._wards[ward.pid] = ward
+        return ward
+
+    def _watch(self, selector: selectors.BaseSelector, ward: Ward) -> None:
+        for descriptor in (ward.result, ward.output):
+            selector.register(descriptor, selectors.EVENT_READ, ward)
+
+    def _wait(self, selector: selectors.BaseSelector) -> None:
+        """Take what arrives within a tick: pieces of results and output, and the news of ends."""
+        zygote = self._zygote_ready()
+        selector.register(zygote.socket, selectors.EVENT_READ, None)
+        ready = selector.select(TICK_SECONDS)
+        selector.unregister(zygote.socket)
+        for key, _ in ready:
+            if isinstance(key.data, Ward) and not key.data.read(key.fd):
+                selector.unregister(key.fd)
+        if any(key.data is None for key, _ in ready):
+            for event in zygote.read_events():
+                self._note(event)
+        for pid, _ in self._ended:
+            ward = self._wards[pid]
+            for descriptor in (ward.result, ward.output):
+                if descriptor in selector.get_map():
+                    selector.unregister(descriptor)
+
+    def _note(self, event: Mapping[str, Any]) -> None:
+        if event["event"] == "exited" and event["pid"] in self._wards:
+            self._ended.append((event["pid"], event["status"]))
+
+    def _attend(self, stop: StopRequest) -> None:
+        now = time.monotonic()
+        for ward in self._wards.values():
+            if stop.now and not ward.cancelled:
+                ward.cancelled = True
+                ward.kill()
+            ward.escalate(now)
+
+    def _finish(self, pid: int, status: int) -> Record:
+        ward = self._wards[pid]
+        ward.drain()
+        record = verdict(ward, status)
+        if ward.cancelled and record.outcome is Outcome.CRASH:
+            record = not_run(ward, "stopped by the person while it ran")
+        self._retire(pid)
+        return record
+
+    def _retire(self, pid: int) -> None:
+        ward = self._wards.pop(pid)
+        ward.drain()
+        ward.kill_group()  # what it started and left behind
+        ward.close()
+
+    def _bury(self, queue: deque[Order], deaths: Counter[str], death: ZygoteDiedError) -> Iterator[Record]:
+        """Its zygote is gone: what ran is put back in front, unless it goes down again and again."""
+        while self._ended:
+            yield self._finish(*self._ended.pop(0))
+        lost, self._wards = list(self._wards.values()), {}
+        if self._zygote is not None:
+            self._zygote.close()
+            self._zygote = None
+        if not lost:
+            deaths[""] += 1
+            if deaths[""] > LIVES:
+                raise death
+        for ward in lost:
+            ward.kill()
+            deaths[ward.order.name] += 1
+            if deaths[ward.order.name] > LIVES:
+                ward.drain()
+                yield verdict(ward, signal.SIGKILL)  # a wait status: killed, by the zygote's death or before it
+            else:
+                queue.appendleft(ward.order)
+            ward.close()

@@ -1,0 +1,88 @@
+"""What became of an attempt whose process has ended: its own record if it can be believed, else one written for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import replace
+
+from harness.errors import JournalError
+from harness.launch.ward import Stage, Ward
+from harness.model import Outcome, Record
+from harness.wire import load
+
+
+def verdict(ward: Ward, status: int) -> Record:
+    """The record of an attempt that ended with wait status ``status``.
+
+    A child's record is believed only if it is whole, is about the attempt that was ordered, and the process then
+    ended as a healthy one does.
+    """
+    own, complaint = _own_record(ward)
+    if own is not None and status == 0:
+        return replace(own, output_tail=ward.tail)
+    if own is not None and complaint is None:
+        complaint = "it wrote a record, but did not end as a healthy attempt does"
+    return _for_the_dead(ward, status, complaint)
+
+
+def not_run(ward: Ward, reason: str) -> Record:
+    """The record of an attempt that was given up for no fault of its own."""
+    return replace(_blank(ward, Outcome.NOT_RUN), reason=reason)
+
+
+def _own_record(ward: Ward) -> tuple[Record | None, str | None]:
+    if ward.overflow:
+        return None, "it wrote more than a record can be"
+    if not ward.result_bytes:
+        return None, "it left no record"
+    lines = bytes(ward.result_bytes).split(b"\n")
+    if len(lines) != 2 or lines[1]:
+        return None, "it left half a record" if len(lines) == 1 else "it wrote more than one record"
+    try:
+        record = load(Record, lines[0])
+    except JournalError as error:
+        return None, f"its record cannot be read: {error}"
+    order = ward.order
+    told = (order.run, order.variant.key, order.device, order.replicate, order.attempt)
+    if (record.run, record.key, record.device, record.replicate, record.attempt) != told:
+        return None, "its record is about another attempt"
+    return record, None
+
+
+def _for_the_dead(ward: Ward, status: int, complaint: str | None) -> Record:
+    code = os.waitstatus_to_exitcode(status) if status >= 0 else None
+    name = signal.Signals(-code).name if code is not None and code < 0 else None
+    if ward.stage is not Stage.RUNNING:
+        outcome = Outcome.TIMEOUT
+        reason = f"still running after its deadline of {ward.order.settings.deadline:g} s"
+    else:
+        outcome = Outcome.CRASH
+        reason = f"ended by {name}" if name else f"ended with exit code {code}"
+        reason = f"{reason}; {complaint}" if complaint else reason
+    return replace(
+        _blank(ward, outcome),
+        reason=reason,
+        exit_code=code if code is not None and code >= 0 else None,
+        signal=name,
+        output_tail=ward.tail,
+    )
+
+
+def _blank(ward: Ward, outcome: Outcome) -> Record:
+    order = ward.order
+    _, phase, epoch, step = ward.crumb.read()
+    return Record(
+        order.run,
+        order.variant.key,
+        order.variant.label,
+        order.device,
+        outcome,
+        replicate=order.replicate,
+        attempt=order.attempt,
+        phase=phase,
+        epoch=epoch,
+        step=step,
+        wall_s=time.monotonic() - ward.began if ward.began else None,
+    )

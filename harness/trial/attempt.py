@@ -1,0 +1,115 @@
+"""One order -> one record."""
+
+from __future__ import annotations
+
+import hashlib
+import resource
+import sys
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness.model import Device, Order, Outcome, Record
+from harness.trial import classify
+from harness.trial.facts import device_facts
+from harness.trial.loop import Loop
+from harness.trial.programs import run_program
+from harness.wire import Breadcrumb
+
+
+def run_order(order: Order, crumb: Breadcrumb) -> Record:
+    """Carry out ``order``. Whatever the variant raises becomes part of the record; nothing is raised."""
+    started = datetime.now(UTC).isoformat(timespec="milliseconds")
+    began = time.perf_counter()
+    record = Record(order.run, order.variant.key, order.variant.label, order.device, Outcome.OK)
+    record = replace(record, replicate=order.replicate, attempt=order.attempt, started=started)
+    record = _run_program(order, crumb, record) if order.program else _run_variant(order, crumb, record)
+    return replace(record, wall_s=time.perf_counter() - began, facts=_facts(order.device))
+
+
+def _run_variant(order: Order, crumb: Breadcrumb, record: Record) -> Record:
+    loop = None
+    try:
+        loop = Loop(order, crumb)
+        loop.run()
+    # SystemExit too: an exit from inside a variant is a finding about that variant.
+    except BaseException as error:
+        record = with_error(record, error)
+    return record if loop is None else replace(record, **_seen_by(loop, failed=record.outcome is not Outcome.OK))
+
+
+def _run_program(order: Order, crumb: Breadcrumb, record: Record) -> Record:
+    progress = run_program(order, crumb)
+    if progress.error is not None:
+        record = with_error(record, progress.error)
+    return replace(record, phase=progress.phase, epoch=progress.epoch, step=progress.step, results=progress.results)
+
+
+def with_error(record: Record, error: BaseException) -> Record:
+    """``record`` with what it keeps of ``error``."""
+    return replace(
+        record,
+        outcome=classify.outcome_of(error),
+        error_type=classify.type_name(error),
+        error_message=classify.clip(str(error)),
+        fingerprint=classify.fingerprint(error),
+        traceback_tail=classify.traceback_tail(error),
+    )
+
+
+def _seen_by(loop: Loop, *, failed: bool) -> dict[str, Any]:
+    seen: dict[str, Any] = {"phase": loop.phase, "epoch": loop.epoch or None, "step": loop.step or None}
+    if loop.watch is not None:
+        seen |= {"sightings": loop.watch.sightings, "path": loop.watch.path}
+    seen |= _memory(loop.device, stub=not loop.computes)
+    if not loop.computes:
+        return seen  # no kernel ran: whatever the numbers are, they mean nothing
+    if loop.batch is not None:
+        seen |= {
+            "sequences_per_step": loop.batch.targets.shape[0],
+            "timesteps_per_step": loop.batch.timesteps,
+            "samples": tuple(loop.clock.samples),
+        }
+    if loop.clock.samples:
+        seen["first_step_s"] = loop.clock.samples[0].wall_s
+    if loop.losses and loop.net is not None:
+        losses = torch.stack([loss.double() for loss in loop.losses]).cpu()
+        seen |= {
+            "first_loss": losses[0].item(),
+            "last_loss": losses[-1].item(),
+            "losses_digest": digest([losses]),
+        }
+        if not failed:
+            seen["weights_digest"] = digest([weight.detach() for weight in loop.net.parameters()])
+    return seen
+
+
+def digest(tensors: list[Tensor]) -> str:
+    """Sixteen hex digits of a hash over the bits of ``tensors``: equal only for bitwise equal values."""
+    state = hashlib.sha256()
+    for tensor in tensors:
+        state.update(tensor.contiguous().view(torch.uint8).cpu().numpy().tobytes())
+    return state.hexdigest()[:16]
+
+
+def _memory(device: torch.device, *, stub: bool) -> dict[str, Any]:
+    if device.type == "cpu":
+        # Linux counts this in kibibytes, macOS in bytes.
+        scale = 1 if sys.platform == "darwin" else 1024
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
+        return {"peak_memory_bytes": peak, "memory_source": "process RSS, interpreter and PyTorch included"}
+    if not torch.cuda.is_initialized():
+        return {}
+    source = "stub allocator accounting, without cuDNN's workspaces" if stub else "CUDA allocator"
+    return {"peak_memory_bytes": torch.cuda.max_memory_allocated(), "memory_source": source}
+
+
+def _facts(device: Device) -> dict[str, Any]:
+    try:
+        return device_facts(device)
+    except Exception as error:
+        return {"facts_error": f"{type(error).__name__}: {classify.clip(str(error))}"}

@@ -1,0 +1,45 @@
+"""Facts about the machine under an attempt, as the attempt itself sees them."""
+
+from __future__ import annotations
+
+import platform
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from harness.model import Device
+
+Facts = dict[str, str | int | float | bool | None]
+
+
+@cache
+def host_facts() -> Facts:
+    """What is the same for every attempt of one worker; asks nothing of CUDA, so a zygote may call it."""
+    return {"python": platform.python_version(), "torch": str(torch.__version__), "cpu": _cpu_model()}
+
+
+def device_facts(device: Device) -> Facts:
+    """What the attempt's own device and switches are. Absent where the device has no such thing."""
+    facts: Facts = {**host_facts(), "threads": torch.get_num_threads()}
+    if device is Device.CPU:
+        return facts | {"device_name": facts["cpu"]}
+    capability = torch.cuda.get_device_capability()
+    return facts | {
+        "device_name": torch.cuda.get_device_name(),
+        "capability": f"{capability[0]}.{capability[1]}",
+        "cuda": torch.version.cuda,
+        "cudnn": torch.backends.cudnn.version(),
+        "tf32": torch.backends.cudnn.allow_tf32,
+        "deterministic": torch.backends.cudnn.deterministic,
+        "benchmark": torch.backends.cudnn.benchmark,
+    }
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.machine()

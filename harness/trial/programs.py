@@ -1,0 +1,75 @@
+"""Runs one of the programs that the project started from, as an attempt.
+
+The programs are plain PyTorch that a reader can run alone; what they offer to this room is ``parse_arguments`` and
+``run`` with listeners, and a ``Result`` that is filled in as the run goes.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from harness.model import Device, Order, Outcome, Phase
+from harness.trial.classify import outcome_of
+from harness.wire import Breadcrumb
+
+MEASURED = ("epochs", "step_losses", "plot", "checkpoint")
+"""What a program computes; on the stub no kernel ran, and none of it means anything."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a program got, what it reported, and what it raised."""
+
+    phase: Phase | None = Phase.BUILD
+    epoch: int | None = None
+    step: int | None = None
+    results: dict[str, Any] = field(default_factory=dict)
+    error: BaseException | None = None
+
+
+def run_program(order: Order, crumb: Breadcrumb) -> Progress:
+    """Run the program that ``order`` names; whatever it raises is part of the progress."""
+    progress = Progress()
+    crumb.drop(Phase.BUILD)
+
+    def on_step(report: Any) -> None:
+        progress.epoch, progress.step = report.epoch, report.step
+        crumb.drop(Phase.STEP, report.epoch, report.step)
+
+    result = None
+    try:
+        program = _load(Path(order.program))
+        result = program.Result()
+        device = "cpu" if order.device is Device.CPU else "cuda"
+        config = program.parse_arguments([*order.arguments, "--device", device])
+        program.run(config, on_step=on_step, result=result)
+        progress.phase = Phase.EVALUATE  # each epoch of theirs ends with an evaluation
+    except BaseException as error:
+        progress.error = error
+        progress.phase = Phase.BACKWARD if outcome_of(error) is Outcome.BACKWARD_ERROR else None
+    if result is not None:
+        progress.results = json.loads(result.to_json())
+        failed_at = progress.results.get("failed_at")
+        if failed_at:
+            progress.epoch, progress.step = failed_at["epoch"], failed_at["step"]
+    if not order.device.computes:
+        progress.results = {name: value for name, value in progress.results.items() if name not in MEASURED}
+    return progress
+
+
+def _load(file: Path) -> ModuleType:
+    """The program as a module; its neighbours in the same folder can be imported by it."""
+    sys.path.insert(0, str(file.parent))
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{file.name} is not a Python program")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[file.stem] = module
+    spec.loader.exec_module(module)
+    return module
