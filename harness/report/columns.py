@@ -1,0 +1,170 @@
+"""The columns of ``results.csv`` and of the DataFrame behind every table, declared as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from harness.model import Record
+from harness.report import text
+from harness.report.results import Result, clock, per_second, step_seconds
+
+Cell = str | int | float | None
+
+
+class Kind(StrEnum):
+    """What a column holds: the pandas dtype it has."""
+
+    TEXT = "string"
+    INTEGER = "Int64"
+    NUMBER = "float64"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: how it is called, what it means, where it comes from and how a table shows it."""
+
+    name: str
+    kind: Kind
+    doc: str
+    of: Callable[[Result], Cell]
+    unit: str = ""
+    show: Callable[[object], str] = text.number
+
+
+def _text(value: object) -> str:
+    return text.plain(value) if isinstance(value, str) else ""
+
+
+def _whole(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else ""
+
+
+def _mebibytes(value: object) -> str:
+    return f"{value / 2**20:,.1f} MiB" if isinstance(value, int) else ""
+
+
+def _decisive(read: Callable[[Record], Cell]) -> Callable[[Result], Cell]:
+    return lambda result: read(result.decisive) if result.decisive else None
+
+
+def _fact(name: str) -> Callable[[Result], Cell]:
+    def read(result: Result) -> Cell:
+        values = dict.fromkeys(str(r.facts[name]) for r in result.records if r.facts.get(name) is not None)
+        return " + ".join(values) or None
+
+    return read
+
+
+def _thousandfold(value: float | None) -> float | None:
+    return None if value is None else 1000 * value
+
+
+def _peak_memory(result: Result) -> int | None:
+    return max((r.peak_memory_bytes for r in result.records if r.peak_memory_bytes is not None), default=None)
+
+
+def _text_column(name: str, doc: str, of: Callable[[Result], Cell]) -> Column:
+    return Column(name, Kind.TEXT, doc, of, show=_text)
+
+
+IDENTITY = (
+    _text_column("key", "identity of the variant: a hash over every axis value", lambda r: r.key),
+    _text_column("label", "the variant in words", lambda r: r.variant.label),
+)
+
+OBSERVED = (
+    _text_column("device", "where it ran: cuda, stub (no GPU behind it) or cpu", lambda r: r.device),
+    _text_column("device_name", "what the attempts call that device", _fact("device_name")),
+    _text_column("outcome", "what became of it; the worst one where replicates disagree", lambda r: r.outcome),
+    _text_column("phase", "how far the decisive attempt got", _decisive(lambda r: r.phase)),
+    Column("epoch", Kind.INTEGER, "the epoch it got to, from 1", _decisive(lambda r: r.epoch), show=_whole),
+    Column("step", Kind.INTEGER, "the step of that epoch, from 1", _decisive(lambda r: r.step), show=_whole),
+    _text_column("path", "the kernel family that ran the forward", _decisive(lambda r: r.path)),
+    _text_column("error_type", "the type of the exception", _decisive(lambda r: r.error_type)),
+    _text_column("error_message", "its message", _decisive(lambda r: r.error_message)),
+    _text_column("fingerprint", "the same for the same error", _decisive(lambda r: r.fingerprint)),
+    _text_column("reason", "why it was skipped, not run or killed", _decisive(lambda r: r.reason)),
+    Column(
+        "sequences_per_second",
+        Kind.NUMBER,
+        "training throughput: median over replicates; only where every replicate is ok and kernels really run",
+        lambda r: r.typical(per_second(lambda record: record.sequences_per_step)),
+        unit="sequences/s",
+    ),
+    Column(
+        "timesteps_per_second",
+        Kind.NUMBER,
+        "the same in time steps; padding does not count",
+        lambda r: r.typical(per_second(lambda record: record.timesteps_per_step)),
+        unit="time steps/s",
+    ),
+    Column(
+        "step_ms_median",
+        Kind.NUMBER,
+        "time of a training step: median of its blocks without warm-up, then over replicates",
+        lambda r: _thousandfold(r.typical(step_seconds)),
+        unit="ms",
+    ),
+    _text_column(
+        "step_clock",
+        "the clock behind the three above: device (CUDA events) or wall",
+        lambda r: clock(r.records[0]) if r.timed else None,
+    ),
+    Column(
+        "first_step_ms",
+        Kind.NUMBER,
+        "time of the very first step, with everything that is only paid once",
+        lambda r: _thousandfold(r.typical(lambda record: record.first_step_s)),
+        unit="ms",
+    ),
+    Column(
+        "peak_memory_bytes",
+        Kind.INTEGER,
+        "the highest peak of all replicates; memory_source says of what",
+        _peak_memory,
+        unit="bytes",
+        show=_mebibytes,
+    ),
+    _text_column("memory_source", "what peak_memory_bytes counts", _decisive(lambda r: r.memory_source)),
+    Column(
+        "first_loss",
+        Kind.NUMBER,
+        "loss of the first step, of the decisive attempt",
+        lambda r: r.decisive.first_loss if r.decisive and r.device.computes else None,
+    ),
+    Column(
+        "last_loss",
+        Kind.NUMBER,
+        "loss of the last step, of the decisive attempt",
+        lambda r: r.decisive.last_loss if r.decisive and r.device.computes else None,
+    ),
+    Column(
+        "wall_s",
+        Kind.NUMBER,
+        "how long an attempt took, process and all; median over replicates",
+        lambda r: r.typical(lambda record: record.wall_s, only_timed=False),
+        unit="s",
+    ),
+    Column("attempts", Kind.INTEGER, "how many attempts this row rests on", lambda r: r.attempts, show=_whole),
+    Column(
+        "superseded",
+        Kind.INTEGER,
+        "how many earlier attempts were replaced by a retry and do not count",
+        lambda r: r.superseded,
+        show=_whole,
+    ),
+    _text_column("torch_version", "PyTorch, as the attempts saw it", _fact("torch")),
+    _text_column("cuda_version", "CUDA, as the attempts saw it", _fact("cuda")),
+    _text_column("cudnn_version", "cuDNN, as the attempts saw it", _fact("cudnn")),
+    _text_column("note", "what else a reader of the row must know", lambda r: r.note),
+)
+
+COLUMNS = (*IDENTITY, *OBSERVED)
+FIXED_NAMES = frozenset(("run", *(column.name for column in COLUMNS)))
+
+
+def axis_column(axis: str) -> str:
+    """The column of ``axis``: its own name, unless a fixed column has it already."""
+    return f"axis_{axis}" if axis in FIXED_NAMES else axis

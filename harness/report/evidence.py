@@ -1,0 +1,66 @@
+"""What every section of a report is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+from harness.model import Device, Outcome, Plan, Record
+from harness.report.columns import axis_column
+from harness.report.frame import axes_of, frame_of
+from harness.report.results import Result, collect
+from harness.report.rule import RuleCheck, check_rule
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A plan, what its records say, and the tables made of both."""
+
+    plan: Plan
+    results: tuple[Result, ...]
+    strays: int = 0
+    extra_caveats: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, plan: Plan, records: Sequence[Record], extra_caveats: Sequence[str] = ()) -> Evidence:
+        """Gather ``records`` under ``plan``."""
+        collection = collect(plan, records)
+        return cls(plan, collection.results, collection.strays, tuple(extra_caveats))
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """One row per planned variant and device."""
+        return frame_of(self.plan, self.results)
+
+    @cached_property
+    def varying(self) -> list[str]:
+        """The columns of axes that have more than one value in this plan."""
+        columns = [axis_column(axis) for axis in axes_of(self.plan)]
+        return [column for column in columns if self.frame[column].nunique(dropna=False) > 1]
+
+    @cached_property
+    def counted(self) -> tuple[Record, ...]:
+        """Every record that counts."""
+        return tuple(record for result in self.results for record in result.records)
+
+    @cached_property
+    def rule(self) -> RuleCheck:
+        """How the rule fared against the records."""
+        return check_rule(self.results)
+
+    def on(self, device: Device) -> pd.DataFrame:
+        """The rows of ``device``."""
+        return self.frame[self.frame["device"] == device.value]
+
+    @property
+    def raising_devices(self) -> list[Device]:
+        """The devices of this plan on which the error can occur at all."""
+        return [device for device in self.plan.devices if device is not Device.CPU]
+
+    @cached_property
+    def raising_keys(self) -> frozenset[str]:
+        """Variants that raise on some device of this run."""
+        return frozenset(r.key for r in self.results if r.outcome is Outcome.BACKWARD_ERROR)

@@ -1,0 +1,32 @@
+"""``report.md``: its sections, in their order."""
+
+from __future__ import annotations
+
+from harness.report.evidence import Evidence
+from harness.report.sections.caveats import caveats
+from harness.report.sections.environment import environment
+from harness.report.sections.errors import exclusions, not_run, other_errors
+from harness.report.sections.headline import headline
+from harness.report.sections.outcomes import outcomes
+from harness.report.sections.throughput import throughput
+from harness.report.sections.variants import variants
+from harness.report.sections.where import where
+
+SECTIONS = (
+    headline,
+    outcomes,
+    where,
+    throughput,
+    other_errors,
+    not_run,
+    exclusions,
+    environment,
+    caveats,
+    variants,
+)
+
+
+def to_markdown(evidence: Evidence) -> str:
+    """The whole report."""
+    written = (section(evidence).strip() for section in SECTIONS)
+    return "\n\n".join(section for section in written if section) + "\n"

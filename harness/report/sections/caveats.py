@@ -1,0 +1,76 @@
+"""What a reader must know before believing a number of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.model import Caveat, Device, Outcome
+from harness.report import text
+from harness.report.evidence import Evidence
+from harness.report.sections.environment import mixed_facts
+
+DIRTY = ("dirty", "git_dirty", "git.dirty")
+ENOUGH = 6
+"""Attempts below which a median has no distribution-free 95 % interval."""
+
+
+def caveats(evidence: Evidence) -> str:
+    """A list: caveats computed from plan and records, then those that the caller adds."""
+    lines = [*dict.fromkeys((*_computed(evidence), *map(_safe, evidence.extra_caveats), *_notes(evidence)))]
+    return "\n".join(("## Caveats", "", *(f"- {line}" for line in lines or ["None known."])))
+
+
+def _safe(sentence: str) -> str:
+    """A sentence of the harness's own, whose backticks are meant; only what could become HTML is defused."""
+    return text.one_line(sentence, limit=1000).replace("<", "&lt;")
+
+
+def _computed(evidence: Evidence) -> Iterator[str]:
+    devices = evidence.plan.devices
+    if Device.STUB in devices:
+        yield Caveat.STUB_EVIDENCE
+        if Device.CUDA not in devices:
+            yield Caveat.NOT_COMPARED
+    if Device.CPU in devices:
+        yield Caveat.CPU_CANNOT_RAISE
+    yield from _too_few(evidence)
+    if _dirty(evidence):
+        yield Caveat.DIRTY_TREE
+    mixed = mixed_facts(evidence)
+    if mixed:
+        yield f"{Caveat.MIXED_FACTS} {'; '.join(mixed)}."
+    if any(result.decisive is None for result in evidence.results):
+        yield Caveat.INCOMPLETE
+
+
+def _too_few(evidence: Evidence) -> Iterator[str]:
+    attempts = [result.attempts for result in evidence.results if result.timed]
+    if attempts and max(attempts) == 1:
+        yield Caveat.SINGLE
+    elif attempts and min(attempts) < ENOUGH:
+        yield Caveat.TOO_FEW
+
+
+def _dirty(evidence: Evidence) -> bool:
+    environment = evidence.plan.environment
+    git = environment.get("git")
+    nested = git.get("dirty") if isinstance(git, dict) else None
+    return any(environment.get(name) is True for name in DIRTY) or nested is True
+
+
+def _notes(evidence: Evidence) -> Iterator[str]:
+    yield from (text.plain(note, limit=1000) for note in evidence.plan.notes)
+    replaced = sum(result.superseded for result in evidence.results)
+    if replaced:
+        yield f"{text.count(replaced, 'earlier attempt')} failed, ran again, and does not count here (`superseded`)."
+    if evidence.strays:
+        yield f"{text.count(evidence.strays, 'record')} of the journal belong to no planned variant or to another run."
+    disagree = [r for r in evidence.results if len({record.outcome for record in r.records}) > 1]
+    for result in disagree[:10]:
+        where = f"{text.plain(result.variant.label)} on `{result.device}`"
+        yield f"{where}: {result.note}; it counts as `{result.outcome}`."
+    if len(disagree) > 10:
+        yield f"Replicates disagree about {len(disagree) - 10} more variants: see `note` in results.csv."
+    odd = sum("loss is" in result.note for result in evidence.results if result.outcome is Outcome.OK)
+    if odd:
+        yield f"{text.count(odd, 'variant')} ended `ok` with a loss that is not finite: see `note` in results.csv."

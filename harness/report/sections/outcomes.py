@@ -1,0 +1,169 @@
+"""The outcome map: placement by cell, with cuDNN on and off, and what the prediction makes of it."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from harness.model import Device, KernelPath, Outcome
+from harness.report import text
+from harness.report.evidence import Evidence
+from harness.report.rule import check_rule, differs, prediction
+
+WORDS = {Outcome.BACKWARD_ERROR.value: "RAISES"}
+"""How the map spells outcomes: the one that matters loudly, the others by their names."""
+
+LEGEND = {
+    Outcome.OK: "`ok`: ran to the end",
+    Outcome.BACKWARD_ERROR: "`RAISES`: a backward pass stopped with the error (outcome `backward-error`)",
+    Outcome.ERROR: "`error`: another exception",
+    Outcome.OOM: "`oom`: out of memory",
+    Outcome.TIMEOUT: "`timeout`: not done by its deadline, and stopped",
+    Outcome.CRASH: "`crash`: the process died",
+    Outcome.SKIPPED: "`skipped`: left out on purpose, with a reason",
+    Outcome.NOT_RUN: "`not-run`: planned, but there is no record",
+}
+MARK = " (!)"
+LIMIT = 20
+
+
+def outcomes(evidence: Evidence) -> str:
+    """One map per device on which the error can occur; the CPU's only where there is no other."""
+    devices = evidence.raising_devices or list(evidence.plan.devices)
+    parts = ["## Outcomes", *(_map(evidence, device) for device in devices)]
+    if Device.CPU in evidence.plan.devices and Device.CPU not in devices:
+        parts.append(_cpu_in_short(evidence))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _map(evidence: Evidence, device: Device) -> str:
+    rows = evidence.on(device)
+    if rows.empty:
+        return ""
+    if not {"placement", "cell", "cudnn"} <= set(rows.columns):
+        return _plain_list(rows, device)
+    odd = {result.key for result in evidence.results if result.device is device and differs(result)}
+    rows = rows.assign(word=rows["outcome"].replace(WORDS), odd=rows["key"].isin(odd))
+    parts = [_caption(evidence, rows, device), text.table(_entries(rows)), _legend(rows), _mixed(evidence, rows)]
+    return "\n\n".join(part for part in (*parts, _prediction(evidence, device)) if part)
+
+
+def _caption(evidence: Evidence, rows: pd.DataFrame, device: Device) -> str:
+    pooled = [c for c in evidence.varying if c not in ("placement", "cell", "cudnn")]
+    over = f" An entry speaks for every value of {text.listed(f'`{name}`' for name in pooled)}." if pooled else ""
+    sides = " *Left of the slash: cuDNN on; right: cuDNN off; one word where both agree.*"
+    return (
+        f"On `{device}` ({text.DEVICE_WORDS[device]}), {text.count(len(rows), 'variant')}, "
+        f"{text.count(int(rows['attempts'].sum()), 'attempt')}.{sides}{over}"
+    )
+
+
+def _entries(rows: pd.DataFrame) -> pd.DataFrame:
+    placements = list(dict.fromkeys(rows["placement"]))
+    cells = list(dict.fromkeys(rows["cell"]))
+    entries = {place: _entry(group) for place, group in rows.groupby(["placement", "cell"], sort=False)}
+    return pd.DataFrame(
+        {
+            "placement": [text.plain(str(name)) for name in placements],
+            "predicted": [prediction(str(name)) for name in placements],
+            **{text.plain(str(cell)): [entries.get((name, cell), "") for name in placements] for cell in cells},
+        }
+    )
+
+
+def _entry(rows: pd.DataFrame) -> str:
+    sides = {flag: _side(group) for flag, group in rows.groupby("cudnn")}
+    on, off = sides.pop("on", ""), sides.pop("off", "")
+    words = [word for word in (on, off, *sides.values()) if word]
+    entry = words[0] if len(set(words)) == 1 and on and off else f"{on or '-'} / {off or '-'}"
+    return entry + (MARK if rows["odd"].any() else "")
+
+
+def _side(rows: pd.DataFrame) -> str:
+    counts = rows["word"].value_counts()
+    if len(counts) == 1:
+        return str(counts.index[0])
+    return " + ".join(f"{amount} {word}" for word, amount in counts.items())
+
+
+def _legend(rows: pd.DataFrame) -> str:
+    present = set(rows["outcome"])
+    words = [sentence for outcome, sentence in LEGEND.items() if outcome.value in present]
+    words += ["`(!)`: not as predicted, see below"] if rows["odd"].any() else []
+    return f"In words - {'; '.join(words)}. *Predicted* is what the rule says of a forward that takes the cuDNN path."
+
+
+def _mixed(evidence: Evidence, rows: pd.DataFrame) -> str:
+    """Which axes set apart the outcomes that share one side of an entry."""
+    place = ["placement", "cell", "cudnn"]
+    mixed = rows[rows.groupby(place)["outcome"].transform("nunique") > 1]
+    if mixed.empty:
+        return ""
+    sides = mixed.groupby(place).ngroups
+    lines = [f"Where an entry counts outcomes ({text.count(sides, 'side')}), they are set apart by:", ""]
+    for axis in (name for name in evidence.varying if name not in place):
+        alike = mixed.groupby([*place, axis], dropna=False)["outcome"].nunique().groupby(place).max().eq(1).sum()
+        if alike:
+            lines.append(f"- `{axis}` alone in {alike} of {sides}: {_by_value(mixed, axis)}")
+    if len(lines) == 2:
+        return "Where an entry counts outcomes, no single axis sets them apart; `results.csv` has every variant."
+    return "\n".join(lines)
+
+
+def _by_value(rows: pd.DataFrame, axis: str) -> str:
+    counts = pd.crosstab(rows[axis].astype("string").fillna("(none)"), rows["word"])
+    return "; ".join(
+        f"{text.plain(str(value))} -> " + ", ".join(f"{n} {word}" for word, n in row.items() if n)
+        for value, row in counts.iterrows()
+    )
+
+
+def _plain_list(rows: pd.DataFrame, device: Device) -> str:
+    listing = pd.DataFrame(
+        {
+            "variant": rows["label"].map(text.plain),
+            f"outcome ({device})": rows["outcome"].replace(WORDS),
+            "attempts": rows["attempts"].map(str),
+        }
+    )
+    return text.table(listing)
+
+
+def _cpu_in_short(evidence: Evidence) -> str:
+    rows = evidence.on(Device.CPU)
+    counts = rows["outcome"].value_counts()
+    said = text.listed(f"{amount:,} `{outcome}`" for outcome, amount in counts.items())
+    paths = set(rows["path"].dropna())
+    through = f", every path seen is {text.listed(f'`{path}`' for path in sorted(paths))}" if paths else ""
+    warning = " **A CPU record claims the cuDNN path: do not trust it.**" if KernelPath.CUDNN.value in paths else ""
+    return f"On `cpu`, where the error cannot occur: {said}{through}.{warning}"
+
+
+def _prediction(evidence: Evidence, device: Device) -> str:
+    odd = [result for result in evidence.results if result.device is device and differs(result)]
+    wrong = [record for record in evidence.rule.contradictions if record.device is device]
+    lines = [f"### Differs from the prediction (`{device}`)", ""]
+    lines += [
+        f"- {text.plain(result.variant.label)}: `{result.outcome}` on path `{result.decisive.path}`"
+        for result in odd[:LIMIT]
+        if result.decisive
+    ]
+    lines += [f"- and {len(odd) - LIMIT:,} more"] if len(odd) > LIMIT else []
+    lines += [] if odd else ["Nothing."]
+    lines += ["", _rule_line(evidence, device)]
+    lines += ["", *(_contradiction(record.label, record.outcome) for record in wrong[:LIMIT])] if wrong else []
+    return "\n".join(lines)
+
+
+def _contradiction(label: str, outcome: Outcome) -> str:
+    had_to = "saw nothing that must raise" if outcome is Outcome.BACKWARD_ERROR else "saw all three facts"
+    return f"- contradicts the rule: {text.plain(label)}: `{outcome}`, but {had_to}"
+
+
+def _rule_line(evidence: Evidence, device: Device) -> str:
+    rule = check_rule(result for result in evidence.results if result.device is device)
+    judged = rule.explained + len(rule.contradictions)
+    return (
+        "The rule - forward through cuDNN, RNN in eval mode at that moment, gradient reaches its output - "
+        f"explains {rule.explained:,} of the {text.count(judged, 'record')} on `{device}` that saw enough to judge, "
+        f"and {len(rule.contradictions):,} contradict it. {rule.unjudged:,} did not see enough."
+    )

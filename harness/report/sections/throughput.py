@@ -1,0 +1,84 @@
+"""What cuDNN is worth: throughput with it on and off, of variants that differ in nothing else and are both ok."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from harness.model import Device, Outcome
+from harness.report import text
+from harness.report.evidence import Evidence
+
+SPEED = "sequences_per_second"
+
+
+def pairs(evidence: Evidence, device: Device) -> pd.DataFrame:
+    """Variants of ``device`` that differ in ``cudnn`` alone, one row per pair, with the ratio of their throughputs.
+
+    Both sides are ``ok`` there and neither raises on any device of the run: what cannot be trained has no price.
+    """
+    rows = evidence.on(device)
+    usable = rows[
+        (rows["outcome"] == Outcome.OK.value) & rows[SPEED].notna() & ~rows["key"].isin(evidence.raising_keys)
+    ]
+    if usable.empty or "cudnn" not in usable or not device.computes:
+        return pd.DataFrame()
+    same = [name for name in evidence.varying if name != "cudnn"] or ["device"]
+    on, off = (usable[usable["cudnn"] == flag] for flag in ("on", "off"))
+    # Of axes that not every variant has, the absent value pairs with itself: merge takes NA for equal to NA.
+    both = on.merge(off[[*same, SPEED, "attempts"]], on=same, suffixes=("_on", "_off"))
+    return both.assign(ratio=both[f"{SPEED}_on"] / both[f"{SPEED}_off"])
+
+
+def throughput(evidence: Evidence) -> str:
+    """One table per device that computes; a sentence where there is nothing to compare."""
+    parts = ["## Throughput"]
+    parts += [_of_device(evidence, device) for device in evidence.plan.devices if device.computes]
+    if Device.STUB in evidence.plan.devices:
+        parts.append("There is no throughput for `stub`: its kernels do nothing.")
+    return "\n\n".join(parts)
+
+
+def _of_device(evidence: Evidence, device: Device) -> str:
+    paired = pairs(evidence, device)
+    if paired.empty:
+        return (
+            f"On `{device}`, no two variants that differ in `cudnn` alone are both `ok` and timed: nothing to compare."
+        )
+    by = [name for name in ("cell", "bidirectional") if name in paired]
+    groups = paired.groupby(by, sort=False) if by else [((), paired)]
+    rows = [_row(device, by, place, group) for place, group in groups]
+    return "\n\n".join((_caption(evidence, device, paired), text.table(pd.DataFrame(rows))))
+
+
+def _row(device: Device, by: list[str], place: object, group: pd.DataFrame) -> dict[str, str]:
+    values = place if isinstance(place, tuple) else (place,)
+    shown = {name: text.plain(str(value)) for name, value in zip(by, values, strict=True)}
+    direction = shown.pop("bidirectional", None)
+    if direction is not None:
+        shown["direction"] = {"true": "bidirectional", "false": "unidirectional"}.get(direction, direction)
+    attempts = group[["attempts_on", "attempts_off"]]
+    fewest, most = int(attempts.min().min()), int(attempts.max().max())
+    return {
+        **shown,
+        f"cuDNN on, sequences/s ({device})": text.number(float(group[f"{SPEED}_on"].median())),
+        f"cuDNN off, sequences/s ({device})": text.number(float(group[f"{SPEED}_off"].median())),
+        "on / off": f"{group['ratio'].median():.2f}x",
+        "smallest to largest": f"{group['ratio'].min():.2f} to {group['ratio'].max():.2f}",
+        "pairs": f"{len(group):,}",
+        "attempts per variant": f"{fewest}" if fewest == most else f"{fewest} to {most}",
+    }
+
+
+def _caption(evidence: Evidence, device: Device, paired: pd.DataFrame) -> str:
+    pooled = [name for name in evidence.varying if name not in ("cell", "bidirectional", "cudnn")]
+    over = f", medians over {text.listed(f'`{name}`' for name in pooled)}" if pooled else ""
+    first = (
+        f"On `{device}`: {text.count(len(paired), 'pair')} of variants that differ in `cudnn` alone, both `ok`{over}. "
+        "*on / off* is the median of the pairs' ratios: above 1, cuDNN is faster."
+    )
+    if device is not Device.CPU:
+        return first
+    return (
+        f"{first} **On a CPU the cuDNN flag has no effect**: both sides ran the same kernels, and how far the ratios "
+        "are from 1 shows how noisy this measurement is, not what cuDNN is worth."
+    )
