@@ -100,9 +100,7 @@ class Variant:
     @property
     def key(self) -> str:
         """Twelve hex digits of a hash over every axis value and the key scheme."""
-        text = json.dumps(
-            {"scheme": KEY_SCHEME, "axes": dict(self.axes)}, sort_keys=True, separators=(",", ":")
-        )
+        text = json.dumps({"scheme": KEY_SCHEME, "axes": dict(self.axes)}, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def __getitem__(self, axis: str) -> Value:
@@ -275,9 +273,7 @@ class Caveat(StrEnum):
         "about a GPU."
     )
     SINGLE = "One attempt per variant: a ratio of two single attempts shows a direction, not a significant difference."
-    TOO_FEW = (
-        "Fewer than six attempts per variant: too few for a distribution-free 95 % interval of the median."
-    )
+    TOO_FEW = "Fewer than six attempts per variant: too few for a distribution-free 95 % interval of the median."
     DIRTY_TREE = "The working tree had uncommitted changes, so the commit does not fully identify the code."
     MIXED_FACTS = "The records of this run were made under different machine facts."
     INCOMPLETE = "The run did not finish: variants without a record are shown as `not-run`."

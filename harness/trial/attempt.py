@@ -15,7 +15,7 @@ from torch import Tensor
 
 from harness.model import Device, Order, Outcome, Record
 from harness.trial import classify
-from harness.trial.facts import device_facts
+from harness.trial.facts import device_facts, is_stub
 from harness.trial.loop import Loop
 from harness.trial.programs import run_program
 from harness.wire import Breadcrumb
@@ -23,12 +23,19 @@ from harness.wire import Breadcrumb
 
 def run_order(order: Order, crumb: Breadcrumb) -> Record:
     """Carry out ``order``. Whatever the variant raises becomes part of the record; nothing is raised."""
+    _refuse_disguise(order.device)
     started = datetime.now(UTC).isoformat(timespec="milliseconds")
     began = time.perf_counter()
     record = Record(order.run, order.variant.key, order.variant.label, order.device, Outcome.OK)
     record = replace(record, replicate=order.replicate, attempt=order.attempt, started=started)
     record = _run_program(order, crumb, record) if order.program else _run_variant(order, crumb, record)
     return replace(record, wall_s=time.perf_counter() - began, facts=_facts(order.device))
+
+
+def _refuse_disguise(device: Device) -> None:
+    """No record may say ``cuda`` of the stub or ``stub`` of a GPU, whatever environment a worker was given."""
+    if device is not Device.CPU and is_stub() is not (device is Device.STUB):
+        raise RuntimeError(f"ordered to run on {device}, but this process sees another device")
 
 
 def _run_variant(order: Order, crumb: Breadcrumb, record: Record) -> Record:

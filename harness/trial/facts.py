@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from functools import cache
 from pathlib import Path
@@ -27,6 +28,7 @@ def device_facts(device: Device) -> Facts:
     capability = torch.cuda.get_device_capability()
     return facts | {
         "device_name": torch.cuda.get_device_name(),
+        "stub": is_stub(),
         "capability": f"{capability[0]}.{capability[1]}",
         "cuda": torch.version.cuda,
         "cudnn": torch.backends.cudnn.version(),
@@ -34,6 +36,11 @@ def device_facts(device: Device) -> Facts:
         "deterministic": torch.backends.cudnn.deterministic,
         "benchmark": torch.backends.cudnn.benchmark,
     }
+
+
+def is_stub() -> bool:
+    """Whether the CUDA device of this process is the stub. Both its environment and its device name say so."""
+    return "HARNESS_STUB" in os.environ or "stub" in torch.cuda.get_device_name().lower()
 
 
 def _cpu_model() -> str:
