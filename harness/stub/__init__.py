@@ -1,0 +1,12 @@
+"""CUDA without a GPU: PyTorch's real CUDA code path, with kernels that do nothing.
+
+``ensure()`` compiles a small library against the headers that came with the installed PyTorch; ``environment()`` of
+what it returns puts that library in front of CUDA for a child process. Importing this package imports no PyTorch.
+"""
+
+from __future__ import annotations
+
+from harness.stub.build import StubBuild, ensure
+from harness.stub.process import run
+
+__all__ = ["StubBuild", "ensure", "run"]

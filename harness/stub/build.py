@@ -1,0 +1,193 @@
+"""Compile the stub for one PyTorch, once, and keep it in the user's cache."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from filelock import FileLock
+
+from harness.errors import StubUnavailableError
+from harness.stub import elf
+from harness.stub.compiler import CompileError, Compiler, find_compiler
+from harness.stub.environment import child_environment
+from harness.stub.generate import driver_functions, generated_source
+from harness.stub.policy import DRIVER, Decision, decide
+from harness.stub.torch_install import TorchInstall, current_torch_folder, read_torch_install
+
+PRELOAD = "libharness_stub.so"
+DRIVER_LIBRARY = "libcuda.so.1"
+MANIFEST = "build.json"
+_HERE = Path(__file__).parent
+_CSRC = _HERE / "csrc"
+_DRIVER_SOURCES = ("driver.c", "refuse.c", "settings.c")
+_HOOK = "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE"
+
+
+@dataclass(frozen=True)
+class StubBuild:
+    """A compiled stub, and what it was compiled for."""
+
+    folder: Path
+    preload: Path
+    driver_folder: Path
+    torch_version: str
+    cuda_version: str
+    torch_build_id: str
+    symbols: Mapping[str, int]
+    """How many of the functions that this torch needs have a body, succeed, are refused, or stay NVIDIA's."""
+    refused: tuple[str, ...]
+    zeroes_memory: bool
+    compiler: str
+    built_at: str
+    build_seconds: float
+
+    def environment(self, base: Mapping[str, str]) -> dict[str, str]:
+        """Return ``base`` with the stub in front: for a child process, never for this one."""
+        return child_environment(base, self.preload, self.driver_folder, zeroes_memory=self.zeroes_memory)
+
+
+def ensure(torch_folder: Path | None = None) -> StubBuild:
+    """Return the stub for the torch in this folder (by default the one installed here), compiling it if need be."""
+    install = read_torch_install(torch_folder or current_torch_folder())
+    cache = _cache_folder()
+    folder = cache / _key(install)
+    if build := _load(folder):
+        return build
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        with FileLock(cache / f"{folder.name}.lock"):
+            return _load(folder) or _build(install, folder)
+    except OSError as error:
+        raise StubUnavailableError(
+            f"The stub cannot be kept in {cache}: {error}.",
+            "Make that folder writable, or point XDG_CACHE_HOME at one that is.",
+        ) from error
+
+
+def _cache_folder() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    # A relative XDG_CACHE_HOME is to be ignored, says its specification.
+    home = Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache"
+    return home / "harness" / "stub"
+
+
+def _key(install: TorchInstall) -> str:
+    digest = hashlib.sha256(f"{install.version} {install.build_id}".encode())
+    for path in sorted([*_CSRC.rglob("*"), *_HERE.glob("*.py")]):
+        if path.is_file():
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:20]
+
+
+def _load(folder: Path) -> StubBuild | None:
+    try:
+        stored = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        build = StubBuild(
+            folder=folder,
+            preload=folder / PRELOAD,
+            driver_folder=folder / "driver",
+            **{**stored, "refused": tuple(stored["refused"])},
+        )
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    complete = build.preload.exists() and (build.driver_folder / DRIVER_LIBRARY).exists()
+    return build if complete else None
+
+
+def _build(install: TorchInstall, folder: Path) -> StubBuild:
+    """Build beside the final place and move there in one step, so that nobody ever sees half a build."""
+    command = find_compiler(os.environ)
+    work = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
+    try:
+        started = datetime.now(UTC)
+        facts = _compile(install, Compiler(command, work / "compile.log"), work)
+        facts |= {
+            "compiler": " ".join(command),
+            "built_at": started.isoformat(timespec="seconds"),
+            "build_seconds": round((datetime.now(UTC) - started).total_seconds(), 2),
+        }
+        (work / MANIFEST).write_text(json.dumps(facts, indent=1), encoding="utf-8")
+        shutil.rmtree(folder, ignore_errors=True)  # a damaged build
+        work.rename(folder)
+    except CompileError as error:
+        raise _compile_failure(work, folder) from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    build = _load(folder)
+    if build is None:
+        raise StubUnavailableError(f"The stub was built in {folder} and is not there any more.", "Try again.")
+    return build
+
+
+def _compile_failure(work: Path, folder: Path) -> StubUnavailableError:
+    kept = folder.with_suffix(".log")
+    shutil.copyfile(work / "compile.log", kept)
+    return StubUnavailableError(
+        f"The stub device does not compile here; what the compiler said is in {kept}.",
+        "Try another compiler with CC=..., or `pip install ziglang`. `--device cpu` works without the stub.",
+    )
+
+
+def _compile(install: TorchInstall, compiler: Compiler, work: Path) -> dict[str, object]:
+    """Compile what is written by hand, look what is still missing, generate that, and link."""
+    options = _options(install)
+    sources = sorted(_CSRC.glob("*.c"))
+    objects = {path.stem: path for path in compiler.compile_all(sources, work, options)}
+    needed = frozenset[str]().union(*(elf.symbols(library).needed for library in install.libraries))
+
+    front = [path for stem, path in objects.items() if stem != "driver"]
+    decisions = decide(needed, _bodies(front))
+    front += compiler.compile_all([_generate(work, "generated", decisions)], work, options)
+    compiler.link(front, work / PRELOAD, PRELOAD)
+
+    (work / "driver").mkdir()
+    back = [objects[Path(name).stem] for name in _DRIVER_SOURCES]
+    header = next(folder / "cuda.h" for folder in install.includes if (folder / "cuda.h").exists())
+    refusals = decide(driver_functions(header), _bodies(back), (DRIVER,))
+    back += compiler.compile_all([_generate(work, "generated_driver", refusals)], work, options)
+    compiler.link(back, work / "driver" / DRIVER_LIBRARY, DRIVER_LIBRARY)
+    return _facts(install, decisions, _HOOK in needed)
+
+
+def _bodies(objects: list[Path]) -> frozenset[str]:
+    return frozenset[str]().union(*(elf.symbols(path, ".symtab").defined for path in objects))
+
+
+def _generate(work: Path, name: str, decisions: list[Decision]) -> Path:
+    path = work / f"{name}.c"
+    path.write_text(generated_source(decisions), encoding="utf-8")
+    return path
+
+
+def _options(install: TorchInstall) -> list[str]:
+    wanted = elf.needed_libraries(install.folder / "lib" / "libtorch_cuda.so")
+    cudnn = next((name for name in wanted if name.startswith("libcudnn.so")), "libcudnn.so.9")
+    includes = [f"-I{_CSRC}", *(f"-isystem{folder}" for folder in install.includes)]
+    return [*includes, f'-DSTUB_CUDNN_LIBRARY="{cudnn}"', f'-DSTUB_TORCH_BUILD_ID="{install.build_id}"']
+
+
+def _facts(install: TorchInstall, decisions: list[Decision], zeroes_memory: bool) -> dict[str, object]:
+    counts = Counter(decision.treatment.value for decision in decisions)
+    return {
+        "torch_version": install.version,
+        "cuda_version": install.cuda,
+        "torch_build_id": install.build_id,
+        "symbols": dict(sorted(counts.items())),
+        "refused": [one.function for one in decisions if one.treatment.value == "refuse"],
+        "zeroes_memory": zeroes_memory,
+    }
+
+
+def as_dict(build: StubBuild) -> dict[str, object]:
+    """Return the plain facts of a build."""
+    return dataclasses.asdict(build)

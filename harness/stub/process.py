@@ -1,0 +1,68 @@
+"""Run any command with the stub in front of its PyTorch."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from harness.errors import UsageError
+from harness.stub.build import ensure
+
+# What a shell reports for a command that a signal ended.
+_SIGNALLED = 128
+
+
+def run(argv: Sequence[str], base: Mapping[str, str] | None = None) -> int:
+    """Run a command with the stub in front, wait for it, and return its own exit code."""
+    if not argv:
+        raise UsageError(
+            "There is no command to run with the stub.", "For example: harness stub run -- python train.py"
+        )
+    environment = os.environ if base is None else base
+    build = ensure(torch_of(argv[0], environment))
+    try:
+        process = subprocess.Popen(list(argv), env=build.environment(environment))
+    except OSError as error:
+        raise UsageError(f"The command {argv[0]} cannot be run: {error.strerror}.", "Check its spelling.") from error
+    with _signals_passed_on(process):
+        code = process.wait()
+    return code if code >= 0 else _SIGNALLED - code
+
+
+def torch_of(command: str, environment: Mapping[str, str]) -> Path | None:
+    """Return the torch of a Python interpreter other than this one; None where the one installed here will do."""
+    found = shutil.which(command, path=environment.get("PATH"))
+    if found is None or not Path(found).name.startswith(("python", "pypy")):
+        return None
+    question = "import importlib.util as u; s = u.find_spec('torch'); print(s.origin if s else '')"
+    answer = subprocess.run(
+        [found, "-c", question], env=dict(environment), capture_output=True, text=True, check=False, timeout=60
+    )
+    origin = answer.stdout.strip()
+    return Path(origin).parent if origin else None
+
+
+@contextmanager
+def _signals_passed_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Leave Ctrl-C to the command, which the terminal tells itself; hand on what only this process was told."""
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        del frame
+        process.send_signal(number)
+
+    before = {
+        signal.SIGINT: signal.signal(signal.SIGINT, signal.SIG_IGN),
+        signal.SIGTERM: signal.signal(signal.SIGTERM, pass_on),
+        signal.SIGHUP: signal.signal(signal.SIGHUP, pass_on),
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
