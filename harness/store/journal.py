@@ -200,6 +200,19 @@ def _coordinator(folder: RunFolder) -> Iterator[FileLock]:
         raise
 
 
+def is_being_run(folder: RunFolder) -> bool:
+    """Whether a coordinator, in this process or another, is at work on the run."""
+    if not folder.lock.exists():
+        return False
+    lock = FileLock(folder.lock, thread_local=False)
+    try:
+        lock.acquire(timeout=0)
+    except (Timeout, OSError, NotImplementedError):
+        return True
+    lock.release()
+    return False
+
+
 def _write_at(descriptor: int, data: bytes, offset: int) -> None:
     """Write all of ``data``; a short write (a disk nearly full) is followed by one that says why."""
     done = 0

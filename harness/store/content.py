@@ -1,0 +1,283 @@
+"""What MLflow is told about a run and its variants, as plain values: names, params, metrics, tags, files.
+
+A pure function of plan and records, so that a replay tells it exactly the same. Params and metrics are what MLflow's
+Compare can use as axes, so the outcome, the device and the kernel path are params as well as tags.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.model import Device, Outcome, Plan, Record, Variant, format_value
+from harness.store import notes
+from harness.store.evidence import (
+    TIMED_FIRST,
+    OnDevice,
+    block_seconds,
+    by_device,
+    count_outcomes,
+    per_second,
+    span_ms,
+    step_seconds,
+)
+
+CONTENT_SCHEME = 1
+"""Version of what is told: when it changes, a replay replaces the children written before."""
+
+RUN_TAG, KEY_TAG, KIND_TAG, DIGEST_TAG = "harness.run", "harness.key", "harness.kind", "harness.digest"
+KIND_RUN, KIND_VARIANT = "run", "variant"
+PARENT_TAG, NOTE_TAG = "mlflow.parentRunId", "mlflow.note.content"
+
+LONGEST_TAG = 4000
+LONGEST_PARAM = 500
+MOST_POINTS = 2000
+"""Points of one metric's history that are told; the journal has them all."""
+
+STATUS = {
+    Outcome.OK: "FINISHED",
+    Outcome.TIMEOUT: "KILLED",
+    Outcome.NOT_RUN: "KILLED",
+    Outcome.SKIPPED: "KILLED",
+}
+"""MLflow's status of a child: KILLED is what was not allowed to end by itself; what is not named here is FAILED."""
+
+FACT_PARAMS = ("outcome", "device", "path", "phase", "timed-on", "program", "dataset")
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One value of a metric; ``step`` orders its history, ``at_ms`` is in milliseconds since 1970."""
+
+    name: str
+    value: float
+    at_ms: int
+    step: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """All that one MLflow run holds."""
+
+    name: str
+    status: str
+    started_ms: int
+    ended_ms: int
+    tags: Mapping[str, str]
+    params: Mapping[str, str]
+    metrics: tuple[Point, ...] = ()
+    files: tuple[Path, ...] = field(default=())
+
+    @property
+    def digest(self) -> str:
+        """The same for the same content."""
+        plain = {"scheme": CONTENT_SCHEME, **asdict(self), "files": [str(path) for path in self.files]}
+        return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def child_content(plan: Plan, variant: Variant, records: Sequence[Record]) -> Content:
+    """What the child of ``variant`` holds; ``records`` are all that the variant has, at least one."""
+    devices = by_device(records)
+    decisive = devices[0].decisive
+    started, ended = span_ms(records, plan.created)
+    numbers = _numbers(devices, ended)
+    return Content(
+        name=f"{variant.label} [{'+'.join(evidence.device for evidence in devices)}]",
+        status=STATUS.get(decisive.outcome, "FAILED"),
+        started_ms=started,
+        ended_ms=ended,
+        tags=_clipped(_child_tags(plan, variant, devices, len(records)), LONGEST_TAG),
+        params=_clipped(_child_params(variant, devices), LONGEST_PARAM),
+        metrics=tuple(point for point in numbers if math.isfinite(point.value)),
+        files=tuple(_files(devices)),
+    )
+
+
+def axis_param(axis: str) -> str:
+    """The param of ``axis``: its own name, unless a fact has it already."""
+    return f"axis_{axis}" if axis in FACT_PARAMS else axis
+
+
+def _child_params(variant: Variant, devices: tuple[OnDevice, ...]) -> dict[str, str | None]:
+    decisive, primary = devices[0].decisive, _primary(devices)
+    facts: dict[str, str | None] = {
+        "outcome": decisive.outcome,
+        "device": decisive.device,
+        "path": decisive.path,
+        "phase": decisive.phase,
+        "timed-on": primary.device if primary and primary.timed else None,
+        "program": _text(decisive.results.get("program")),
+        "dataset": _text(decisive.results.get("dataset")),
+    }
+    return {axis_param(axis): format_value(value) for axis, value in variant.axes.items()} | facts
+
+
+def _child_tags(
+    plan: Plan, variant: Variant, devices: tuple[OnDevice, ...], attempts: int
+) -> dict[str, str | int | None]:
+    decisive = devices[0].decisive
+    tags: dict[str, str | int | None] = {
+        RUN_TAG: plan.run,
+        KEY_TAG: variant.key,
+        KIND_TAG: KIND_VARIANT,
+        "harness.label": variant.label,
+        "harness.device": "+".join(evidence.device for evidence in devices),
+        "harness.attempts": attempts,
+        "harness.outcome": decisive.outcome,
+        "harness.phase": decisive.phase,
+        "harness.epoch": decisive.epoch,
+        "harness.step": decisive.step,
+        "harness.path": decisive.path,
+        "harness.error_type": decisive.error_type,
+        "harness.error": decisive.error_message,
+        "harness.fingerprint": decisive.fingerprint,
+        "harness.reason": decisive.reason,
+        "harness.dataset_reason": _text(decisive.results.get("dataset_reason")),
+        "mlflow.source.name": "harness",
+        "mlflow.source.type": "LOCAL",
+        NOTE_TAG: notes.variant_note(variant, devices),
+    }
+    return tags | {f"harness.outcome.{evidence.device}": evidence.decisive.outcome for evidence in devices}
+
+
+def _primary(devices: tuple[OnDevice, ...]) -> OnDevice | None:
+    """The evidence that the numbers come from; None where no device computes."""
+    found = {evidence.device: evidence for evidence in devices}
+    return next((found[device] for device in TIMED_FIRST if device in found), None)
+
+
+def _numbers(devices: tuple[OnDevice, ...], at_ms: int) -> Iterator[Point]:
+    """All metrics. Those of a second computing device have its name in front; the stub has none."""
+    primary = _primary(devices)
+    for evidence in devices:
+        if evidence.device.computes:
+            prefix = "" if evidence is primary else f"{evidence.device}/"
+            for name, value in _measured(evidence):
+                if value is not None:
+                    yield Point(prefix + name, float(value), at_ms)
+            for name, step, value in _histories(evidence.decisive, timed=evidence.timed):
+                yield Point(prefix + name, value, at_ms, step)
+
+
+def _measured(evidence: OnDevice) -> Iterator[tuple[str, float | None]]:
+    decisive = evidence.decisive
+    yield "epoch_reached", decisive.epoch
+    yield "step_reached", decisive.step
+    yield "first_loss", decisive.first_loss
+    yield "last_loss", decisive.last_loss
+    yield "peak_memory_bytes", max((r.peak_memory_bytes for r in evidence.records if r.peak_memory_bytes), default=None)
+    yield "attempt_s", evidence.typical(lambda record: record.wall_s)
+    if evidence.timed:
+        yield "sequences_per_second", evidence.typical(per_second(lambda record: record.sequences_per_step))
+        yield "timesteps_per_second", evidence.typical(per_second(lambda record: record.timesteps_per_step))
+        yield "step_ms_median", _thousandfold(evidence.typical(step_seconds))
+        yield "first_step_ms", _thousandfold(evidence.typical(lambda record: record.first_step_s))
+
+
+def _histories(record: Record, *, timed: bool) -> Iterator[tuple[str, int, float]]:
+    """Name, step and value of what is told over time: block times, and the losses that a seed program reported."""
+    if timed:
+        for name, warmup in (("step_ms", False), ("step_ms_warmup", True)):
+            for number, seconds in enumerate(block_seconds(record, warmup=warmup), start=1):
+                yield name, number, 1000 * seconds
+    losses = record.results.get("step_losses")
+    for number, loss in enumerate(losses[:MOST_POINTS] if isinstance(losses, list) else (), start=1):
+        if isinstance(loss, int | float):
+            yield "step_loss", number, float(loss)
+    epochs = record.results.get("epochs")
+    for number, epoch in enumerate(epochs if isinstance(epochs, list) else (), start=1):
+        yield from _epoch_history(epoch, number)
+
+
+def _epoch_history(epoch: Any, number: int) -> Iterator[tuple[str, int, float]]:
+    if isinstance(epoch, Mapping):
+        step = epoch.get("epoch", number)
+        for name, value in epoch.items():
+            if name != "epoch" and isinstance(value, int | float) and isinstance(step, int):
+                yield str(name), step, float(value)
+
+
+def _files(devices: Iterable[OnDevice]) -> Iterator[Path]:
+    """The plot and the checkpoint that a seed program left, as far as they are still there."""
+    for evidence in devices:
+        for name in ("plot", "checkpoint"):
+            path = evidence.decisive.results.get(name)
+            if isinstance(path, str) and Path(path).is_file():
+                yield Path(path)
+
+
+def parent_content(plan: Plan, records: Sequence[Record], *, status: str) -> Content:
+    """What the parent of the run holds, its metrics being the counts per outcome."""
+    counts = count_outcomes(plan, records)
+    started, ended = span_ms(records, plan.created)
+    return Content(
+        name=f"{plan.matrix} {plan.run}",
+        status=status,
+        started_ms=min(started, span_ms((), plan.created)[0]),
+        ended_ms=ended,
+        tags=_clipped(_parent_tags(plan) | {NOTE_TAG: notes.run_note(plan, counts)}, LONGEST_TAG),
+        params=_clipped(_parent_params(plan), LONGEST_PARAM),
+        metrics=tuple(Point(f"outcome.{name}", count, ended) for name, count in sorted(counts.items())),
+    )
+
+
+def _parent_tags(plan: Plan) -> dict[str, str | int | None]:
+    facts = dict(flat(plan.environment))
+    commit = next((facts[name] for name in ("git_commit", "git.commit", "commit") if facts.get(name)), None)
+    return {
+        RUN_TAG: plan.run,
+        KIND_TAG: KIND_RUN,
+        "harness.matrix": plan.matrix,
+        "harness.device": "+".join(plan.devices),
+        "harness.command": " ".join(plan.command) or None,
+        "harness.selection": plan.selection or None,
+        "harness.stub": "true" if Device.STUB in plan.devices else None,
+        "mlflow.source.git.commit": commit,
+        "mlflow.source.name": " ".join(plan.command[:3]) or "harness",
+        "mlflow.source.type": "LOCAL",
+    }
+
+
+def _parent_params(plan: Plan) -> dict[str, str | None]:
+    settings = {f"settings.{name}": format_value(value) for name, value in asdict(plan.settings).items()}
+    environment = {f"environment.{name}": value for name, value in flat(plan.environment)}
+    return {
+        "matrix": plan.matrix,
+        "device": "+".join(plan.devices),
+        "variants": str(len(plan.variants)),
+        "exclusions": str(len(plan.exclusions)),
+        "command": " ".join(plan.command) or None,
+        **settings,
+        **environment,
+    }
+
+
+def flat(facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Nested facts as ``outer.inner`` and text, without the absent ones; keys are made of what MLflow allows."""
+    for name, value in facts.items():
+        key = prefix + "".join(letter if letter.isalnum() or letter in "_-. /" else "_" for letter in str(name))
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{key}.")
+        elif isinstance(value, list | tuple):
+            yield key, ", ".join(str(item) for item in value)
+        elif value is not None:
+            yield key, format_value(value) if isinstance(value, str | int | float) else str(value)
+
+
+def _clipped(values: Mapping[str, str | int | None], limit: int) -> dict[str, str]:
+    """``values`` as text of at most ``limit`` characters; the absent ones are left out."""
+    texts = {name: str(value) for name, value in values.items() if value is not None}
+    return {name: text if len(text) <= limit else f"{text[: limit - 1]}…" for name, text in texts.items()}
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _thousandfold(value: float | None) -> float | None:
+    return None if value is None else 1000 * value

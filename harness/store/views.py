@@ -1,0 +1,121 @@
+"""Links into MLflow's UI: the prepared table of a run's variants, and their comparison.
+
+Both use formats of MLflow's UI that it does not document. If a later MLflow reads them differently, the links still
+open the experiment, only without the prepared columns.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from harness.model import HEADLINE_AXES, Plan
+from harness.store.content import PARENT_TAG, axis_param
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run
+
+    from harness.store.connection import Connection
+
+MOST_COMPARED = 60
+"""How many variants the comparison shows: more lines than this are a thicket, and the link gets too long."""
+
+_STATE_TAG = "mlflow.sharedViewState."
+_TABLE_FACTS = ("outcome", "path", "device", "phase")
+_TABLE_METRICS = ("sequences_per_second", "timesteps_per_second", "step_ms_median", "peak_memory_bytes", "last_loss")
+_WIDTHS = {"placement": 190, "outcome": 130, "bidirectional": 110, "cell": 90, "cudnn": 80}
+_FAMILY = ("cell", "cudnn", "placement")
+
+
+def view_key(run: str) -> str:
+    """The name under which the prepared table of ``run`` is kept."""
+    return f"harness-{run}"
+
+
+def table_columns(plan: Plan) -> list[str]:
+    """The columns of the prepared table, in MLflow's spelling: axes that vary, what came of it, how fast it was."""
+    values: dict[str, set[object]] = {}
+    for variant in plan.variants:
+        for axis, value in variant.axes.items():
+            values.setdefault(axis, set()).add(value)
+    headline = [axis for axis in HEADLINE_AXES if axis in values]
+    varying = [axis for axis, seen in values.items() if len(seen) > 1 and axis not in HEADLINE_AXES]
+    params = [*(axis_param(axis) for axis in (*headline, *varying)), *_TABLE_FACTS]
+    return [f"params.`{name}`" for name in params] + [f"metrics.`{name}`" for name in _TABLE_METRICS]
+
+
+def view_state(plan: Plan, parent: str) -> dict[str, Any]:
+    """The prepared table, as MLflow's UI keeps it: only this run's children, the errors first."""
+    columns = table_columns(plan)
+    return {
+        "searchFilter": f"tags.{PARENT_TAG} = '{parent}'",
+        "orderByKey": "params.`outcome`",
+        "orderByAsc": True,
+        "startTime": "ALL",
+        "lifecycleFilter": "Active",
+        "datasetsFilter": [],
+        "modelVersionFilter": "All Runs",
+        "selectedColumns": columns,
+        "columnOrder": columns,
+        "columnWidths": {f"params.`{name}`": width for name, width in _WIDTHS.items()},
+        "runsExpanded": {},
+        "runsPinned": [],
+        "runsHidden": [],
+        "runsHiddenMode": "FIRST_20_RUNS",
+        "runsVisibilityMap": {},
+        "viewMaximized": True,
+        "runListHidden": False,
+        "isAccordionReordered": False,
+        "groupBy": None,
+        "groupsExpanded": {},
+        "useGroupedValuesInCharts": True,
+        "hideEmptyCharts": True,
+        "globalLineChartConfig": {},
+        "chartsSearchFilter": "",
+    }
+
+
+def publish(connection: Connection, plan: Plan, parent: str) -> None:
+    """Keep the prepared table of the run with the experiment, unless it is there already."""
+    name, text = _STATE_TAG + view_key(plan.run), json.dumps(view_state(plan, parent), separators=(",", ":"))
+    if connection.client.get_experiment(connection.experiment).tags.get(name) != text:
+        connection.client.set_experiment_tag(connection.experiment, name, text)
+
+
+def table_link(base: str, experiment: str, run: str) -> str:
+    """The address of the prepared table of ``run`` on the MLflow UI at ``base``."""
+    query = f"workflowType=machine_learning&viewStateShareKey={quote(view_key(run), safe='')}"
+    return f"{base.rstrip('/')}/#/experiments/{experiment}/runs?{query}"
+
+
+def compare_link(base: str, experiment: str, run_ids: Iterable[str]) -> str:
+    """The address of the comparison of MLflow runs on the UI at ``base``."""
+    runs = json.dumps(list(run_ids), separators=(",", ":"))
+    experiments = json.dumps([experiment])
+    return f"{base.rstrip('/')}/#/compare-runs?runs={quote(runs, safe='')}&experiments={quote(experiments, safe='')}"
+
+
+def compared(children: Iterable[Run], most: int = MOST_COMPARED) -> list[str]:
+    """The ids of the children to compare: of each family (cell, cuDNN, placement) one, then more while there is room.
+
+    A family that has an ``ok`` with a throughput is shown by that one, since MLflow offers a metric as an axis at
+    once only if every run that is compared has it.
+    """
+    families: dict[tuple[str, ...], list[Run]] = {}
+    for child in children:
+        family = tuple(child.data.params.get(axis, "") for axis in _FAMILY)
+        families.setdefault(family, []).append(child)
+    queues = [sorted(families[name], key=_least_told) for name in sorted(families)]
+    queues.sort(key=lambda queue: _least_told(queue[0])[0])
+    chosen: list[str] = []
+    while any(queues) and len(chosen) < most:
+        for queue in queues:
+            if queue and len(chosen) < most:
+                chosen.append(queue.pop(0).info.run_id)
+    return chosen
+
+
+def _least_told(child: Run) -> tuple[bool, str]:
+    return ("sequences_per_second" not in child.data.metrics, child.info.run_name or "")
