@@ -6,6 +6,7 @@ from harness.report.evidence import Evidence
 from harness.report.sections.caveats import caveats
 from harness.report.sections.environment import environment
 from harness.report.sections.errors import exclusions, not_run, other_errors
+from harness.report.sections.glossary import glossary
 from harness.report.sections.headline import headline
 from harness.report.sections.outcomes import outcomes
 from harness.report.sections.throughput import throughput
@@ -22,6 +23,7 @@ SECTIONS = (
     exclusions,
     environment,
     caveats,
+    glossary,
     variants,
 )
 

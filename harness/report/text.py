@@ -15,8 +15,8 @@ LONGEST_MESSAGE = 240
 """Characters of an error message in a report; the whole of it is in results.csv."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_HARMLESS = re.compile(r"[\w .,:;=()/%-]+")
-_LINKS = re.compile(r"www\.|://|^\s*(?:[-=]|\d+[.)]\s)|__", re.IGNORECASE)
+_HARMLESS = re.compile(r"[\w .,:;=()/%+'\"?!…-]+")
+_MEANT = re.compile(r"www\.|://|^\s*(?:[-=+]|\d+[.)]\s)|__", re.IGNORECASE)
 
 
 def clean(text: str) -> str:
@@ -31,10 +31,8 @@ def one_line(text: str, limit: int = LONGEST_MESSAGE) -> str:
 
 
 def code(text: str, limit: int = LONGEST_MESSAGE) -> str:
-    """``text`` as a code span that it cannot leave, in a table or out of one."""
+    """``text`` as a code span that it cannot leave."""
     line = one_line(text, limit) or " "
-    # A table row is cut at pipes before code spans are read; a backslash before one would free it again.
-    line = re.sub(r"\\(?=\|)", r"\\ ", line).replace("|", r"\|")
     longest = max((len(run) for run in re.findall(r"`+", line)), default=0)
     fence, pad = "`" * (longest + 1), " " if line[0] == "`" or line[-1] in "`\\" else ""
     return f"{fence}{pad}{line}{pad}{fence}"
@@ -43,20 +41,32 @@ def code(text: str, limit: int = LONGEST_MESSAGE) -> str:
 def plain(text: str, limit: int = LONGEST_MESSAGE) -> str:
     """``text`` as it is where markdown has no opinion about it, else as a code span."""
     line = one_line(text, limit)
-    return line if _HARMLESS.fullmatch(line) and not _LINKS.search(line) else code(text, limit)
+    return line if _HARMLESS.fullmatch(line) and not _MEANT.search(line) else code(text, limit)
+
+
+def sentence(text: str) -> str:
+    """A sentence whose short code spans are meant, and nothing else in it."""
+    line = one_line(text, limit=1000)
+    rest = re.sub(r"`[^`<>]+`", "x", line)
+    return line if plain(rest, limit=1000) == rest else code(text, limit=1000)
 
 
 def table(frame: pd.DataFrame) -> str:
-    """``frame``, of text that is already escaped, as a markdown table; numbers of any kind to the right."""
-    right = [name for name in frame.columns if frame[name].map(_is_figure).all()]
-    align = ["right" if name in right else "left" for name in frame.columns]
+    """``frame``, whose cells are markdown, as a table; columns of figures to the right."""
+    align = ["right" if frame[name].map(_is_figure).all() else "left" for name in frame.columns]
+    cells = frame.map(_in_table).rename(columns=_in_table)
     # The stubs know neither tabulate's colalign nor its disable_numparse.
     options: dict[str, Any] = {"colalign": align, "disable_numparse": True, "tablefmt": "pipe"}
-    return str(frame.to_markdown(index=False, **options))
+    return str(cells.to_markdown(index=False, **options))
 
 
-def _is_figure(value: object) -> bool:
-    return isinstance(value, int | float) or (isinstance(value, str) and (not value or value[0].isdigit()))
+def _in_table(cell: str) -> str:
+    # A row is cut at pipes before code spans are read; a backslash in front of an escaped pipe would free it again.
+    return re.sub(r"\\(?=\|)", r"\\ ", cell).replace("|", r"\|")
+
+
+def _is_figure(cell: str) -> bool:
+    return not cell or cell[0].isdigit()
 
 
 def number(value: object) -> str:

@@ -9,20 +9,14 @@ from harness.report import text
 from harness.report.evidence import Evidence
 from harness.report.sections.environment import mixed_facts
 
-DIRTY = ("dirty", "git_dirty", "git.dirty")
 ENOUGH = 6
 """Attempts below which a median has no distribution-free 95 % interval."""
 
 
 def caveats(evidence: Evidence) -> str:
     """A list: caveats computed from plan and records, then those that the caller adds."""
-    lines = [*dict.fromkeys((*_computed(evidence), *map(_safe, evidence.extra_caveats), *_notes(evidence)))]
+    lines = [*dict.fromkeys((*_computed(evidence), *map(text.sentence, evidence.extra_caveats), *_notes(evidence)))]
     return "\n".join(("## Caveats", "", *(f"- {line}" for line in lines or ["None known."])))
-
-
-def _safe(sentence: str) -> str:
-    """A sentence of the harness's own, whose backticks are meant; only what could become HTML is defused."""
-    return text.one_line(sentence, limit=1000).replace("<", "&lt;")
 
 
 def _computed(evidence: Evidence) -> Iterator[str]:
@@ -34,12 +28,12 @@ def _computed(evidence: Evidence) -> Iterator[str]:
     if Device.CPU in devices:
         yield Caveat.CPU_CANNOT_RAISE
     yield from _too_few(evidence)
-    if _dirty(evidence):
+    if evidence.plan.environment.get("git_dirty"):
         yield Caveat.DIRTY_TREE
     mixed = mixed_facts(evidence)
     if mixed:
         yield f"{Caveat.MIXED_FACTS} {'; '.join(mixed)}."
-    if any(result.decisive is None for result in evidence.results):
+    if any(r.outcome is Outcome.NOT_RUN or len(r.records) < r.replicates for r in evidence.results):
         yield Caveat.INCOMPLETE
 
 
@@ -51,15 +45,8 @@ def _too_few(evidence: Evidence) -> Iterator[str]:
         yield Caveat.TOO_FEW
 
 
-def _dirty(evidence: Evidence) -> bool:
-    environment = evidence.plan.environment
-    git = environment.get("git")
-    nested = git.get("dirty") if isinstance(git, dict) else None
-    return any(environment.get(name) is True for name in DIRTY) or nested is True
-
-
 def _notes(evidence: Evidence) -> Iterator[str]:
-    yield from (text.plain(note, limit=1000) for note in evidence.plan.notes)
+    yield from map(text.sentence, evidence.plan.notes)
     replaced = sum(result.superseded for result in evidence.results)
     if replaced:
         yield f"{text.count(replaced, 'earlier attempt')} failed, ran again, and does not count here (`superseded`)."

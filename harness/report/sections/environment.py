@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any
 
 import pandas as pd
 
@@ -31,12 +29,16 @@ FACTS = {
 
 def environment(evidence: Evidence) -> str:
     """The plan's environment, then what the attempts of each device say."""
-    known = [f"- {text.plain(name)}: {text.plain(value)}" for name, value in _flat(evidence.plan.environment)]
+    known = [
+        f"- {text.plain(name.replace('_', ' '))}: {text.plain(_word(value))}"
+        for name, value in evidence.plan.environment.items()
+        if value is not None and value != ""
+    ]
     s = evidence.plan.settings
     known.append(
         f"- each attempt: {text.count(s.epochs, 'epoch')} of {text.count(s.steps, 'step')}, "
-        f"{text.count(s.evaluation_steps, 'evaluation step')} after each; the first "
-        f"{text.count(s.warmup_epochs, 'epoch')} count as warm-up; learning rate {s.learning_rate:g}, seed {s.seed}, "
+        f"{text.count(s.evaluation_steps, 'evaluation step')} after each; warm-up: the first "
+        f"{text.count(s.warmup_epochs, 'epoch')}; learning rate {s.learning_rate:g}, seed {s.seed}, "
         f"deadline {s.deadline:g} s; {text.count(s.replicates, 'replicate')} where time is taken"
     )
     parts = ["## Environment", "\n".join(known), _facts_table(evidence)]
@@ -53,13 +55,8 @@ def mixed_facts(evidence: Evidence) -> list[str]:
     ]
 
 
-def _flat(environment: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    for name, value in environment.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name} ")
-        elif value is not None and value != "":
-            words = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-            yield f"{prefix}{name}", words
+def _word(value: object) -> str:
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
 def _facts(evidence: Evidence) -> dict[tuple[str, Device], Counter[str]]:
@@ -68,7 +65,7 @@ def _facts(evidence: Evidence) -> dict[tuple[str, Device], Counter[str]]:
         for fact in FACTS:
             value = record.facts.get(fact)
             if value is not None:
-                counts.setdefault((fact, record.device), Counter())[str(value)] += 1
+                counts.setdefault((fact, record.device), Counter())[_word(value)] += 1
     return counts
 
 

@@ -78,5 +78,5 @@ def exclusions(evidence: Evidence) -> str:
     lines = [f"- {row['size']:,}: {reason}  \n  for example {row['first']}" for reason, row in grouped.iterrows()]
     total = text.count(len(left_out), "combination")
     return "\n".join(
-        ("## Exclusions", "", f"{total} of the matrix cannot exist or was left out on purpose:", "", *lines)
+        ("## Exclusions", "", f"{total} of the matrix left out, because they cannot exist or on purpose:", "", *lines)
     )

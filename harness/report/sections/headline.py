@@ -15,7 +15,7 @@ def headline(evidence: Evidence) -> str:
     plan = evidence.plan
     summary = summarise(plan, evidence.results)
     devices = " and ".join(f"`{device}`" for device in plan.devices)
-    origin = f"Matrix {text.plain(plan.matrix)}, run {text.plain(plan.run)}, {text.plain(plan.created)}; on {devices}."
+    origin = f"Matrix {text.code(plan.matrix)}, run {text.plain(plan.run)}, {text.plain(plan.created)}; on {devices}."
     return "\n\n".join(
         part
         for part in (

@@ -161,9 +161,10 @@ def _contradiction(label: str, outcome: Outcome) -> str:
 
 def _rule_line(evidence: Evidence, device: Device) -> str:
     rule = check_rule(result for result in evidence.results if result.device is device)
+    blind = f" {rule.unjudged:,} did not see enough." if rule.unjudged else ""
     judged = rule.explained + len(rule.contradictions)
     return (
         "The rule - forward through cuDNN, RNN in eval mode at that moment, gradient reaches its output - "
         f"explains {rule.explained:,} of the {text.count(judged, 'record')} on `{device}` that saw enough to judge, "
-        f"and {len(rule.contradictions):,} contradict it. {rule.unjudged:,} did not see enough."
+        f"and {len(rule.contradictions):,} of them contradict it.{blind}"
     )

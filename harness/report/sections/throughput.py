@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from harness.model import Device, Outcome
+from harness.model import Device, KernelPath, Outcome
 from harness.report import text
 from harness.report.evidence import Evidence
 
@@ -15,6 +15,7 @@ def pairs(evidence: Evidence, device: Device) -> pd.DataFrame:
     """Variants of ``device`` that differ in ``cudnn`` alone, one row per pair, with the ratio of their throughputs.
 
     Both sides are ``ok`` there and neither raises on any device of the run: what cannot be trained has no price.
+    Where cuDNN can run, the flag alone is not believed: one side took the cuDNN path and the other did not.
     """
     rows = evidence.on(device)
     usable = rows[
@@ -24,6 +25,9 @@ def pairs(evidence: Evidence, device: Device) -> pd.DataFrame:
         return pd.DataFrame()
     same = [name for name in evidence.varying if name != "cudnn"] or ["device"]
     on, off = (usable[usable["cudnn"] == flag] for flag in ("on", "off"))
+    if device is not Device.CPU:
+        on = on[on["path"] == KernelPath.CUDNN.value]
+        off = off[off["path"] != KernelPath.CUDNN.value]
     # Of axes that not every variant has, the absent value pairs with itself: merge takes NA for equal to NA.
     both = on.merge(off[[*same, SPEED, "attempts"]], on=same, suffixes=("_on", "_off"))
     return both.assign(ratio=both[f"{SPEED}_on"] / both[f"{SPEED}_off"])
@@ -45,7 +49,9 @@ def _of_device(evidence: Evidence, device: Device) -> str:
             f"On `{device}`, no two variants that differ in `cudnn` alone are both `ok` and timed: nothing to compare."
         )
     by = [name for name in ("cell", "bidirectional") if name in paired]
-    groups = paired.groupby(by, sort=False) if by else [((), paired)]
+    for name in by:  # in the order of the plan, whichever variants found a partner
+        paired[name] = pd.Categorical(paired[name], categories=evidence.frame[name].unique())
+    groups = paired.groupby(by, observed=True) if by else [((), paired)]
     rows = [_row(device, by, place, group) for place, group in groups]
     return "\n\n".join((_caption(evidence, device, paired), text.table(pd.DataFrame(rows))))
 
@@ -56,14 +62,14 @@ def _row(device: Device, by: list[str], place: object, group: pd.DataFrame) -> d
     direction = shown.pop("bidirectional", None)
     if direction is not None:
         shown["direction"] = {"true": "bidirectional", "false": "unidirectional"}.get(direction, direction)
-    attempts = group[["attempts_on", "attempts_off"]]
+    ratio, attempts = group["ratio"], group[["attempts_on", "attempts_off"]]
     fewest, most = int(attempts.min().min()), int(attempts.max().max())
     return {
         **shown,
         f"cuDNN on, sequences/s ({device})": text.number(float(group[f"{SPEED}_on"].median())),
         f"cuDNN off, sequences/s ({device})": text.number(float(group[f"{SPEED}_off"].median())),
-        "on / off": f"{group['ratio'].median():.2f}x",
-        "smallest to largest": f"{group['ratio'].min():.2f} to {group['ratio'].max():.2f}",
+        "on / off": f"{ratio.median():.2f}x",
+        "smallest to largest": f"{ratio.min():.2f} to {ratio.max():.2f}" if len(ratio) > 1 else "",
         "pairs": f"{len(group):,}",
         "attempts per variant": f"{fewest}" if fewest == most else f"{fewest} to {most}",
     }
@@ -77,7 +83,7 @@ def _caption(evidence: Evidence, device: Device, paired: pd.DataFrame) -> str:
         "*on / off* is the median of the pairs' ratios: above 1, cuDNN is faster."
     )
     if device is not Device.CPU:
-        return first
+        return f"{first} Only pairs whose first side was seen to take the cuDNN path, and whose second was not, count."
     return (
         f"{first} **On a CPU the cuDNN flag has no effect**: both sides ran the same kernels, and how far the ratios "
         "are from 1 shows how noisy this measurement is, not what cuDNN is worth."

@@ -1,0 +1,315 @@
+"""What report.md claims, and that nothing in it can be forged by an error message."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from report_fixtures import HOSTILE, fail, make_plan, make_record, make_records, spoil, with_numbers
+
+from harness.model import Caveat, Device, KernelPath, Outcome, Plan, Record, Settings, Sighting
+from harness.placements import PLACEMENTS
+from harness.report import render, summary
+from harness.report.evidence import Evidence
+from harness.report.rule import rule_says
+from harness.report.sections.throughput import pairs
+from harness.report.text import clean, code, count, listed, number, plain, table
+
+PLAN = make_plan()
+RECORDS = make_records(PLAN)
+SMALL = make_plan(placements=("train-always", "eval-always", "eval-cudnn-off-process"), cells=("lstm", "gru"))
+GFM = MarkdownIt("commonmark").enable("table")
+
+
+def section(report: str, title: str) -> str:
+    return re.split(r"^## ", report.partition(f"\n## {title}\n")[2], flags=re.MULTILINE)[0]
+
+
+def cells_of(report: str, heading: str) -> dict[str, list[str]]:
+    """The rows of the table whose first heading is ``heading``, as a reader of markdown sees them."""
+    rows: dict[str, list[str]] = {}
+    lines = iter(report.splitlines())
+    for line in lines:
+        if re.match(rf"\| {heading} +\|", line):
+            rows["heading"] = [cell.strip() for cell in line.strip("|").split("|")][1:]
+            next(lines)
+            for body in lines:
+                if not body.startswith("|"):
+                    return rows
+                first, *rest = (cell.strip() for cell in body.strip("|").split("|"))
+                rows[first] = rest
+    return rows
+
+
+def change(records: list[Record], plan: Plan, index: int, device: Device, **changes: object) -> list[Record]:
+    """``records``, with the fields of one of them changed."""
+    key = plan.variants[index].key
+    return [replace(r, **changes) if (r.key, r.device) == (key, device) else r for r in records]  # type: ignore[arg-type]
+
+
+# --- headline
+
+
+def test_the_headline_counts_what_raises_and_names_the_stub_as_evidence() -> None:
+    told = summary(PLAN, RECORDS)
+    assert told.headline.startswith("72 of 384 planned variants raise") and "on stub" in told.headline
+    assert "not yet been compared with a GPU" in told.meaning
+    assert told.counts[Device.STUB] == {Outcome.OK: 296, Outcome.BACKWARD_ERROR: 72, Outcome.ERROR: 16}
+    assert told.attempts == {Device.STUB: 384, Device.CPU: 384} and told.complete
+
+
+def test_a_cpu_run_says_that_the_error_cannot_occur_there() -> None:
+    plan = make_plan(devices=(Device.CPU,))
+    report = render(plan, make_records(plan), "md")
+    assert "The error cannot occur on this device" in report.split("##")[0]
+    assert Caveat.CPU_CANNOT_RAISE in report and "cudnn" not in section(report, "Where it raised")
+    assert "stub" not in report
+
+
+def test_a_gpu_run_names_the_gpu() -> None:
+    plan = make_plan(devices=(Device.CUDA,))
+    report = render(plan, make_records(plan), "md")
+    assert "on cuda (NVIDIA H200)" in report.split("##")[0]
+    assert Caveat.STUB_EVIDENCE not in report and Caveat.CPU_CANNOT_RAISE not in report
+
+
+def test_a_run_without_records_claims_nothing() -> None:
+    told = summary(PLAN, [])
+    assert told.headline == "Nothing has run on stub yet: all 384 planned variants are without a record."
+    assert not told.complete
+    report = render(PLAN, [], "md")
+    assert "explains 0 of the 0 records" in report and Caveat.INCOMPLETE in report
+    assert "384 on `stub`, `not-run`: no record" in report
+
+
+def test_what_raises_is_only_explained_where_its_records_bear_it_out() -> None:
+    assert "ran a forward through cuDNN" in summary(PLAN, RECORDS).meaning
+    blind = [replace(r, sightings=()) if r.outcome is Outcome.BACKWARD_ERROR else r for r in RECORDS]
+    assert "ran a forward through cuDNN" not in summary(PLAN, blind).meaning
+
+
+# --- the outcome map
+
+
+def test_the_map_shows_each_placement_with_cudnn_on_and_off() -> None:
+    rows = cells_of(render(PLAN, RECORDS, "md"), "placement")
+    assert rows.pop("heading") == ["predicted", "rnn-tanh", "rnn-relu", "lstm", "gru"]
+    assert list(rows) == list(PLACEMENTS)
+    for name, (predicted, *entries) in rows.items():
+        assert set(entries) == {predicted}, name
+    assert rows["eval-always"][1] == "RAISES / ok"
+    assert rows["eval-no-grad"][1] == "error" and rows["train-always"][1] == "ok"
+
+
+def test_an_entry_counts_when_directions_differ_and_says_what_sets_them_apart() -> None:
+    records = change(RECORDS, PLAN, 0, Device.STUB, outcome=Outcome.TIMEOUT)
+    report = render(PLAN, records, "md")
+    assert cells_of(report, "placement")["train-always"][1] == "1 timeout + 1 ok / ok"
+    assert "`bidirectional` alone in 1 of 1: false -> 1 timeout; true -> 1 ok" in report
+
+
+def test_a_plan_without_placements_lists_its_variants() -> None:
+    variants = tuple(replace(v, axes={"program": v.label}) for v in SMALL.variants[:2])
+    plan = replace(SMALL, variants=variants)
+    report = render(plan, [], "md")
+    assert variants[0].label in section(report, "Outcomes")
+
+
+# --- prediction and rule
+
+
+def test_an_outcome_that_differs_from_the_prediction_is_listed_and_marked() -> None:
+    index = next(i for i, v in enumerate(PLAN.variants) if v["placement"] == "eval-always" and v["cudnn"] == "on")
+    report = render(PLAN, change(RECORDS, PLAN, index, Device.STUB, outcome=Outcome.OK), "md")
+    outcomes = section(report, "Outcomes")
+    assert f"- {PLAN.variants[index].label}: `ok` on path `cudnn`" in outcomes
+    assert cells_of(report, "placement")["eval-always"][1].endswith("(!)")
+    assert "1 of them contradict it" in outcomes and "but saw all three facts" in outcomes
+    assert "Nothing." not in outcomes
+    assert "did not follow the rule" in report.split("##")[0]
+
+
+def test_without_a_difference_the_report_says_so() -> None:
+    outcomes = section(render(PLAN, RECORDS, "md"), "Outcomes")
+    assert "Nothing." in outcomes and "explains 384 of the 384 records on `stub`" in outcomes
+
+
+@pytest.mark.parametrize(
+    ("sightings", "verdict"),
+    [
+        ((), None),
+        ((Sighting(1, 1, False, KernelPath.CUDNN, True),), True),
+        ((Sighting(1, 1, True, KernelPath.CUDNN, True),), False),
+        ((Sighting(1, 1, False, KernelPath.NATIVE, True),), False),
+        ((Sighting(1, 1, False, KernelPath.CUDNN, False),), False),
+        ((Sighting(1, 1, False, KernelPath.CUDNN, None),), None),
+        ((Sighting(1, 1, False, None, True),), None),
+        ((Sighting(1, 1, True, KernelPath.CUDNN, True), Sighting(2, 1, False, KernelPath.CUDNN, True)), True),
+    ],
+)
+def test_the_rule_speaks_only_where_the_three_facts_were_seen(
+    sightings: tuple[Sighting, ...], verdict: bool | None
+) -> None:
+    assert rule_says(replace(RECORDS[0], sightings=sightings)) is verdict
+
+
+def test_a_cpu_record_that_claims_cudnn_is_not_let_pass() -> None:
+    report = render(PLAN, change(RECORDS, PLAN, 0, Device.CPU, path=KernelPath.CUDNN), "md")
+    assert "A CPU record claims the cuDNN path" in report
+
+
+def test_where_it_raised_groups_phase_epoch_and_step() -> None:
+    where = section(render(PLAN, RECORDS, "md"), "Where it raised")
+    assert re.search(r"\| stub +\| backward +\| +2 \| +1 \| +8 \| +8 \| eval-after-epoch +\|", where)
+    assert re.search(r"\| stub +\| backward +\| +1 \| +1 \| +48 \|", where)
+
+
+# --- throughput
+
+
+OUTCOMES = st.lists(st.sampled_from(Outcome), min_size=len(SMALL.variants) * 3, max_size=len(SMALL.variants) * 3)
+
+
+@given(OUTCOMES)
+def test_no_ratio_involves_a_stub_or_anything_that_is_not_ok(outcomes: list[Outcome]) -> None:
+    plan = replace(SMALL, devices=(Device.CUDA, Device.STUB, Device.CPU))
+    places = [(variant, device) for variant in plan.variants for device in plan.devices]
+    records = [
+        replace(with_numbers(make_record(plan, variant, device), variant), outcome=outcome)
+        for (variant, device), outcome in zip(places, outcomes, strict=True)
+    ]
+    fate = {(variant.label, device): outcome for (variant, device), outcome in zip(places, outcomes, strict=True)}
+    evidence = Evidence.of(plan, records)
+    assert pairs(evidence, Device.STUB).empty
+    for device in (Device.CUDA, Device.CPU):
+        for label in pairs(evidence, device).get("label", pd.Series(dtype=object)):
+            for side in (label, label.replace("cudnn=on", "cudnn=off")):
+                assert fate[side, device] is Outcome.OK
+                assert Outcome.BACKWARD_ERROR not in {fate[side, other] for other in plan.devices}
+
+
+def test_on_a_gpu_a_pair_needs_the_path_and_not_only_the_flag() -> None:
+    plan = replace(SMALL, devices=(Device.CUDA,))
+    found = pairs(Evidence.of(plan, make_records(plan)), Device.CUDA)
+    assert set(found["placement"]) == {"train-always"}  # the other ones raise, or run without cuDNN whatever the flag
+    assert found["ratio"].between(3, 6).all()
+
+
+def test_throughput_names_its_device_and_says_what_a_cpu_cannot_say() -> None:
+    report = section(render(PLAN, RECORDS, "md"), "Throughput")
+    heading = cells_of(report, "cell")["heading"]
+    assert heading[1] == "cuDNN on, sequences/s (cpu)" and heading[2] == "cuDNN off, sequences/s (cpu)"
+    assert "On a CPU the cuDNN flag has no effect" in report and "no throughput for `stub`" in report
+    assert len(re.findall(r"^\| (?:rnn|lstm|gru)", report, flags=re.MULTILINE)) == 8
+
+
+def test_outcome_and_speed_are_joined_per_variant_and_columns_name_their_device() -> None:
+    plan = make_plan(placements=("train-always", "eval-always"), cells=("lstm",), directions=(False,))
+    every = section(render(plan, make_records(plan), "md"), "Every variant")
+    heading, _, *lines = (line for line in every.splitlines() if line.startswith("|"))
+    names = [name.strip() for name in heading.strip("|").split("|")]
+    assert names[2:] == [
+        "outcome (stub)",
+        "attempts (stub)",
+        "outcome (cpu)",
+        "sequences/s (cpu)",
+        "step ms (cpu)",
+        "attempts (cpu)",
+    ]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    assert [row[2] for row in rows] == ["ok", "ok", "backward-error", "ok"]
+    assert all(float(row[6]) == pytest.approx(6.4, rel=0.06) for row in rows)
+
+
+# --- the rest
+
+
+def test_other_errors_are_grouped_by_fingerprint_and_device() -> None:
+    errors = section(render(PLAN, RECORDS, "md"), "Other errors")
+    assert errors.count("\n- **") == 2
+    assert "**16 variants on `stub`: `error` `RuntimeError`** in backward at epoch 1 step 1, 16 attempts" in errors
+
+
+def test_everything_that_went_wrong_is_somewhere_in_the_report() -> None:
+    report = render(PLAN, spoil(RECORDS), "md")
+    for words in (
+        "`oom`",
+        "ended by SIGSEGV",
+        "still running after its deadline",
+        "1 on `cpu`, `not-run`: interrupted",
+        "1 on `stub`, `not-run`: no record",
+        "threads on `cpu`: MIXED: 2 (382) and 1 (1)",
+        "1 earlier attempt failed",
+        "1 variant ended `ok` with a loss that is not finite",
+    ):
+        assert words in report
+
+
+def test_exclusions_come_with_reason_and_count() -> None:
+    assert "- 2: a projection (proj_size) exists for the LSTM only" in section(render(PLAN, [], "md"), "Exclusions")
+
+
+@pytest.mark.parametrize(("replicates", "caveat"), [(1, Caveat.SINGLE), (3, Caveat.TOO_FEW), (6, None)])
+def test_the_caveat_fits_the_number_of_attempts(replicates: int, caveat: Caveat | None) -> None:
+    plan = replace(SMALL, devices=(Device.CUDA,), settings=Settings(replicates=replicates))
+    caveats = section(render(plan, make_records(plan), "md"), "Caveats")
+    assert [c for c in (Caveat.SINGLE, Caveat.TOO_FEW) if c in caveats] == ([caveat] if caveat else [])
+
+
+def test_a_dirty_tree_is_a_caveat() -> None:
+    assert Caveat.DIRTY_TREE in render(replace(SMALL, environment={"git_dirty": True}), [], "md")
+    assert Caveat.DIRTY_TREE not in render(SMALL, [], "md")
+
+
+# --- what others wrote
+
+
+def _safe(report: str) -> None:
+    """No HTML, link or image comes out of ``report``, and no heading but the harness's own."""
+    before = ""
+    for token in GFM.parse(report):
+        kinds = {token.type, *(child.type for child in token.children or [])}
+        assert not kinds & {"html_block", "html_inline", "link_open", "image", "fence", "code_block", "hr"}
+        assert before != "heading_open" or not token.content.startswith("heading")
+        before = token.type
+
+
+def test_a_hostile_record_cannot_write_the_report() -> None:
+    plan = replace(SMALL, description=HOSTILE, selection=HOSTILE, command=(HOSTILE,), environment={"x": HOSTILE})
+    bad = fail(make_record(plan, plan.variants[0], Device.STUB), Outcome.ERROR, HOSTILE, HOSTILE)
+    bad = replace(bad, fingerprint=HOSTILE, facts={"torch": HOSTILE}, reason=HOSTILE)
+    report = render(plan, [bad], "md", extra_caveats=[HOSTILE])
+    _safe(report)
+    assert "\x1b" not in report and "\u202e" not in report
+
+
+@given(st.text() | st.text(alphabet="|\\`<>*_[]()#-=\n ~!&;:/.w", max_size=20))
+def test_any_text_stays_in_its_cell(hostile: str) -> None:
+    frame = pd.DataFrame({"a": [plain(hostile)], "b": [code(hostile)], "c": ["end"]})
+    tokens = GFM.parse(table(frame))
+    inline = [token for token in tokens if token.type == "inline"]
+    assert len(inline) == 6 and inline[-1].content == "end"
+    assert {child.type for child in inline[4].children or []} == {"code_inline"}
+    assert {child.type for child in inline[3].children or []} <= {"code_inline", "text"}
+    _safe(table(frame))
+
+
+@given(st.text())
+def test_clean_text_can_be_written_and_leaves_nothing_to_act_on(text: str) -> None:
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202e]", clean(text))
+    clean(text).encode()
+
+
+# --- words and numbers
+
+
+def test_words_and_numbers() -> None:
+    assert [number(x) for x in (12345.6, 12.345, 0.01234, float("nan"), None)] == ["12,346", "12.3", "0.0123", "", ""]
+    assert (count(1, "variant"), count(1152, "variant")) == ("1 variant", "1,152 variants")
+    assert listed("abc") == "a, b and c" and listed("a") == "a" and listed("") == ""
+    assert listed("abcdef", limit=3) == "a, b and 4 more"
