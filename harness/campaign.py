@@ -1,0 +1,233 @@
+"""The loop: plan, launch, journal, project to MLflow, report."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from harness.environment import environment
+from harness.errors import InterruptedRunError
+from harness.launch.site import Site, open_site
+from harness.launch.stop import StopRequest, on_signals
+from harness.matrix.expand import Expansion, expand, select
+from harness.matrix.shelf import read_matrix
+from harness.model import Device, Order, Plan, Record, Settings
+from harness.store.background import Tracking, start_tracking
+from harness.store.journal import Journal
+from harness.store.layout import Store, new_run_id
+from harness.store.tracking import Ending
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which variants of which matrix: overrides as ``axis=v1,v2``, globs over labels."""
+
+    matrix: str = "matrix"
+    overrides: tuple[str, ...] = ()
+    globs: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return " ".join([*(f"-a {text}" for text in self.overrides), *(f"-k {glob}" for glob in self.globs)])
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A matrix after selection: what would run."""
+
+    name: str
+    description: str
+    settings: Settings
+    expansion: Expansion
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """How a run is carried out: on which devices, how often, and whether MLflow is told."""
+
+    store: Store
+    device: str = "auto"
+    replicates: int | None = None
+    tracked: bool = True
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A run that has ended: its plan, everything recorded, and where the report is."""
+
+    plan: Plan
+    records: tuple[Record, ...]
+    folder: Path
+    files: tuple[Path, ...]
+
+
+class Listener(Protocol):
+    """Who is told how a run goes."""
+
+    def preparing(self, what: str) -> None:
+        """Something that takes seconds begins."""
+
+    def started(self, plan: Plan, folder: Path) -> None:
+        """The plan is kept and the first attempt is about to start."""
+
+    def recorded(self, record: Record) -> None:
+        """A record is safe in the journal."""
+
+    def finishing(self, what: str) -> None:
+        """All attempts are over; ``what`` comes next."""
+
+
+@dataclass(slots=True)
+class Books:
+    """The records of a running campaign, by variant, and which variants are complete."""
+
+    plan: Plan
+    by_key: dict[str, list[Record]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, record: Record) -> None:
+        """Enter ``record``."""
+        self.by_key[record.key].append(record)
+
+    @property
+    def all(self) -> tuple[Record, ...]:
+        """Every record, variant by variant."""
+        return tuple(record for records in self.by_key.values() for record in records)
+
+    def is_complete(self, key: str) -> bool:
+        """Whether every attempt planned for a variant has its record."""
+        return len(self.by_key[key]) >= self.plan.attempts // len(self.plan.variants)
+
+
+def choose(selection: Selection) -> Chosen:
+    """What a selection comes to.
+
+    Raises:
+        UsageError: an unknown name, axis or value, or a malformed file.
+        NothingSelectedError: no variant is left.
+    """
+    name, document = read_matrix(selection.matrix)
+    expansion = select(expand(document, selection.overrides), selection.globs)
+    return Chosen(name, document.description.strip(), document.settings.settings(), expansion)
+
+
+def run_matrix(selection: Selection, conditions: Conditions, listener: Listener) -> Finished:
+    """Run every selected variant on every device, keep the records, tell MLflow, write the report.
+
+    Raises:
+        InterruptedRunError: the person stopped it; what was recorded is kept, reported and in MLflow.
+        HarnessError: see ``choose``, ``open_site``, ``start_tracking`` and ``Journal``.
+    """
+    chosen = choose(selection)
+    settings = replace(chosen.settings, replicates=conditions.replicates or chosen.settings.replicates)
+    listener.preparing("starting PyTorch")
+    with open_site(conditions.device) as site:
+        plan = Plan(
+            run=new_run_id(),
+            matrix=chosen.name,
+            description=chosen.description,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            devices=site.devices,
+            settings=settings,
+            variants=chosen.expansion.variants,
+            exclusions=chosen.expansion.exclusions,
+            selection=str(selection),
+            command=conditions.command,
+            environment=environment(),
+            notes=tuple(site.notes),
+        )
+        return carry_out(plan, orders_of, site, conditions, listener)
+
+
+class OrderMaker(Protocol):
+    """What has to be done for a plan on one device."""
+
+    def __call__(self, plan: Plan, device: Device) -> Iterator[Order]:
+        """The orders, in the order in which they are to be started."""
+        ...
+
+
+def orders_of(plan: Plan, device: Device) -> Iterator[Order]:
+    """One order per variant and replicate. Replicates are the outer loop, so that a drift hits all variants alike."""
+    for replicate in range(plan.settings.replicates if device.computes else 1):
+        for variant in plan.variants:
+            yield Order(plan.run, variant, device, plan.settings, replicate)
+
+
+def carry_out(plan: Plan, orders: OrderMaker, site: Site, conditions: Conditions, listener: Listener) -> Finished:
+    """Run a plan to its end or to the person's stop, and leave store, MLflow and report in agreement."""
+    store = conditions.store
+    tracking = start_tracking(store, plan, enabled=conditions.tracked)
+    folder = store.folder(plan.run)
+    books, stop, ending = Books(plan), StopRequest(), Ending.BROKEN
+    with Journal.create(folder, plan) as journal, on_signals(stop):
+        listener.started(plan, folder.path)
+        try:
+            for device in plan.devices:
+                _run_device(plan, orders(plan, device), site, _Desk(journal, books, tracking, listener), stop)
+            ending = Ending.INTERRUPTED if stop.no_more else Ending.COMPLETE
+        finally:
+            # Also when the harness itself fails: what is recorded is reported, and MLflow does not show RUNNING.
+            files = _close(plan, books, tracking, listener, ending, folder.path)
+    if stop.no_more:
+        raise InterruptedRunError(
+            f"stopped: {len(books.all)} of {plan.attempts} attempts are recorded in {folder.path}",
+            f"`harness report {plan.run}` shows them; the same command runs all variants anew.",
+        )
+    return Finished(plan, books.all, folder.path, files)
+
+
+@dataclass(frozen=True, slots=True)
+class _Desk:
+    """Where a record goes, in this order: the journal, the books, the person, MLflow."""
+
+    journal: Journal
+    books: Books
+    tracking: Tracking
+    listener: Listener
+
+    def enter(self, record: Record) -> None:
+        self.journal.append(record)
+        self.books.add(record)
+        self.listener.recorded(record)
+
+
+def _run_device(plan: Plan, orders: Iterator[Order], site: Site, desk: _Desk, stop: StopRequest) -> None:
+    if stop.no_more:
+        return
+    todo = list(orders)
+    device = todo[0].device
+    variants = {variant.key: variant for variant in plan.variants}
+    # Where the attempts are timed on the very cores that MLflow would be written with, it has to wait.
+    if device is Device.CPU:
+        desk.tracking.pause()
+    for record in site.executors[device].run(todo, site.slots(device), stop):
+        desk.enter(record)
+        if desk.books.is_complete(record.key):
+            desk.tracking.project(variants[record.key], tuple(desk.books.by_key[record.key]))
+    desk.tracking.resume()
+
+
+def _close(
+    plan: Plan, books: Books, tracking: Tracking, listener: Listener, ending: Ending, folder: Path
+) -> tuple[Path, ...]:
+    from harness.report import write_report
+
+    if ending is not Ending.COMPLETE:
+        for variant in plan.variants:
+            if books.by_key.get(variant.key) and not books.is_complete(variant.key):
+                tracking.project(variant, tuple(books.by_key[variant.key]))
+    listener.finishing("writing the report")
+    files = write_report(folder, plan, books.all, tracking.caveats)
+    listener.finishing("writing to MLflow")
+    tracking.finish(ending, books.all, _artifacts(folder, files))
+    if tracking.caveats:
+        files = write_report(folder, plan, books.all, tracking.caveats)
+    return tuple(files)
+
+
+def _artifacts(folder: Path, files: Sequence[Path]) -> tuple[Path, ...]:
+    return (*files, folder / "plan.json", folder / "records.jsonl")

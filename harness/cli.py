@@ -1,0 +1,276 @@
+"""The command line: parse, compose, one call, exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import harness
+from harness.errors import HarnessError
+
+if TYPE_CHECKING:
+    from harness.campaign import Conditions, Selection
+    from harness.store.layout import Store
+
+EXAMPLES: dict[str, Any] = {"context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100}}
+DEVICE = click.option(
+    "--device",
+    type=click.Choice(["auto", "cuda", "stub", "cpu"]),
+    default="auto",
+    show_default=True,
+    help="auto: the GPU if there is one; else outcomes from the stub, throughput from the CPU.",
+)
+REPLICATES = click.option(
+    "--replicates", type=click.IntRange(1, 1000), metavar="N", help="Attempts per variant on a device that computes."
+)
+OVERRIDES = click.option(
+    "-a", "--axis", "overrides", multiple=True, metavar="AXIS=V1,V2", help="Set or narrow an axis; may be repeated."
+)
+GLOBS = click.option("-k", "globs", multiple=True, metavar="GLOB", help="Only variants whose label matches.")
+NO_TRACKING = click.option("--no-tracking", is_flag=True, help="Write nothing to MLflow; `harness sync` can do it later.")
+TRACKING_URI = click.option(
+    "--tracking-uri", metavar="URI", help="Another MLflow store or server. [default: mlflow.db in the store]"
+)
+
+
+@click.group(**EXAMPLES)
+@click.version_option(harness.__version__, prog_name="harness")
+@click.option(
+    "--store",
+    type=click.Path(file_okay=False, path_type=Path),
+    envvar="HARNESS_STORE",
+    default=Path(),
+    help="Folder for mlflow.db and mlruns/. [default: the current folder; also HARNESS_STORE]",
+)
+@click.pass_context
+def cli(context: click.Context, store: Path) -> None:
+    """Reproduce `cudnn RNN backward can only be called in training mode`, and see what each fix does.
+
+    \b
+    Examples:
+      harness run matrix                    every cell, direction and placement
+      harness run matrix quick -a cell=gru  a small matrix, one cell
+      harness report                        the latest run's report
+      harness ui                            MLflow's UI on these runs
+    """  # noqa: D301 - \b is Click's
+    context.obj = store
+
+
+@cli.group()
+def run() -> None:
+    """Run a matrix of variants, or one of the two programs that the project started from."""
+
+
+@run.command("matrix")
+@click.argument("name", default="matrix", metavar="[NAME|FILE]")
+@OVERRIDES
+@GLOBS
+@DEVICE
+@REPLICATES
+@click.option("--dry-run", is_flag=True, help="List what would run, as `harness plan` does.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only where the report is.")
+@NO_TRACKING
+@TRACKING_URI
+@click.pass_obj
+def run_matrix(store: Path, name: str, dry_run: bool, quiet: bool, **options: Any) -> None:
+    """Run every variant of a matrix: a shipped one (matrix, quick, full) or a YAML file.
+
+    \b
+    Examples:
+      harness run matrix
+      harness run matrix quick --device cpu
+      harness run matrix -a cell=lstm,gru -a placement=eval-always
+      harness run matrix -k 'cell=lstm*placement=eval*' --dry-run
+      harness run matrix my-matrix.yaml
+    """  # noqa: D301
+    from harness import campaign, console
+
+    selection = _selection(name, options)
+    if dry_run:
+        return console.show_plan(campaign.choose(selection))
+    with console.RunConsole(quiet=quiet) as listener:
+        finished = campaign.run_matrix(selection, _conditions(store, options), listener)
+    return console.show_finished(finished, _store(store, options))
+
+
+@run.command("seed")
+@click.argument("program", type=click.Choice(["simple-rnn", "brnn-mnist"]))
+@click.option("--as-written/--fixed", "as_written", default=True, help="With its fault (the default), or cured.")
+@click.option(
+    "--remedy",
+    type=click.Choice(["train-once", "train-in-loop", "train-function"]),
+    help="Which cure, for simple-rnn. [default: train-once]",
+)
+@click.option("--epochs", type=click.IntRange(1), metavar="N", help="Epochs. [default: the program's own]")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Train on the first N samples only.")
+@click.option("--data-dir", type=click.Path(file_okay=False, path_type=Path), help="Where MNIST is, or goes.")
+@DEVICE
+@click.option("-q", "--quiet", is_flag=True, help="Print only the results.")
+@NO_TRACKING
+@TRACKING_URI
+@click.pass_obj
+def run_seed(store: Path, quiet: bool, as_written: bool, **options: Any) -> None:
+    """Run one of the two programs of the articles, as written (with its fault) or fixed.
+
+    \b
+    Examples:
+      harness run seed brnn-mnist            fails in epoch 2, step 1
+      harness run seed brnn-mnist --fixed
+      harness run seed simple-rnn --fixed --remedy train-in-loop
+    """  # noqa: D301
+    from harness import console, seeds
+
+    names = ("program", "remedy", "epochs", "limit", "data_dir")
+    seed = seeds.Seed(fixed=not as_written, **{name: options[name] for name in names})
+    with console.RunConsole(quiet=quiet) as listener:
+        finished = seeds.run_seed(seed, _conditions(store, options), listener)
+    console.show_seed(finished, _store(store, options))
+
+
+@cli.command()
+@click.argument("name", default="matrix", metavar="[NAME|FILE]")
+@OVERRIDES
+@GLOBS
+def plan(name: str, **options: Any) -> None:
+    """List the variants of a matrix, and what is excluded and why, without running anything.
+
+    \b
+    Examples:
+      harness plan full
+      harness plan -k placement=eval-always
+    """  # noqa: D301
+    from harness import campaign, console
+
+    console.show_plan(campaign.choose(_selection(name, options)))
+
+
+@cli.command()
+@click.argument("run", required=False)
+@click.option("--format", "form", type=click.Choice(["md", "csv", "json"]), default="md", show_default=True)
+@click.pass_obj
+def report(store: Path, run: str | None, form: Any) -> None:
+    """Print the report of a run (the latest by default) from its plan and journal.
+
+    \b
+    Examples:
+      harness report
+      harness report --format csv > results.csv
+    """  # noqa: D301
+    from harness.report import render
+    from harness.store.journal import read_plan, read_records
+
+    folder = _store(store, {}).find(run)
+    click.echo(render(read_plan(folder), read_records(folder), form), nl=False)
+
+
+@cli.command()
+@click.argument("run", required=False)
+@click.option("--port", type=int, default=5000, show_default=True)
+@TRACKING_URI
+@click.pass_obj
+def ui(store: Path, run: str | None, port: int, **options: Any) -> None:
+    """Serve MLflow's UI on this machine only, and print links to a run's table and comparison.
+
+    \b
+    Examples:
+      harness ui
+      harness ui --port 5001
+    """  # noqa: D301
+    from harness import console
+
+    console.serve_ui(_store(store, options), port, run)
+
+
+@cli.command()
+@click.argument("run", required=False)
+@TRACKING_URI
+@click.pass_obj
+def sync(store: Path, run: str | None, **options: Any) -> None:
+    """Write a run into MLflow from its journal; doing it twice changes nothing.
+
+    \b
+    Examples:
+      harness sync
+      harness sync --tracking-uri http://127.0.0.1:5000
+    """  # noqa: D301
+    from harness import campaign, console
+
+    console.show_synced(campaign.sync_run(_store(store, options), run))
+
+
+@cli.group("stub")
+def stub_group() -> None:
+    """The stub device: PyTorch's own CUDA code on a machine with no GPU."""
+
+
+@stub_group.command("info")
+def stub_info() -> None:
+    """Say what was built, for which PyTorch, and what it covers. Example: harness stub info."""
+    from harness import console
+
+    console.show_stub()
+
+
+@stub_group.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND [ARGS]...")
+@click.pass_context
+def stub_run(context: click.Context, command: tuple[str, ...]) -> None:
+    """Run any command with the stub in front; its exit code becomes this one's.
+
+    \b
+    Example:
+      harness stub run -- python train.py
+    """  # noqa: D301
+    from harness import stub
+
+    context.exit(stub.run(command))
+
+
+def _selection(name: str, options: dict[str, Any]) -> Selection:
+    from harness.campaign import Selection
+
+    return Selection(name, options["overrides"], options["globs"])
+
+
+def _store(root: Path, options: dict[str, Any]) -> Store:
+    from harness.store.layout import Store
+
+    return Store(root, options.get("tracking_uri"))
+
+
+def _conditions(store: Path, options: dict[str, Any]) -> Conditions:
+    from harness.campaign import Conditions
+
+    return Conditions(
+        store=_store(store, options),
+        device=options["device"],
+        replicates=options.get("replicates"),
+        tracked=not options["no_tracking"],
+        command=("harness", *sys.argv[1:]),
+    )
+
+
+def main() -> None:
+    """The entry point: every way to fail becomes a sentence, an advice and an exit code."""
+    try:
+        code = cli.main(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except HarnessError as error:
+        click.echo(f"harness: {error}", err=True)
+        if error.advice:
+            click.echo(error.advice, err=True)
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("harness: interrupted", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read our output has left, as `| head` does. Python would complain again while it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

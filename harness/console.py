@@ -1,0 +1,102 @@
+"""Events -> lines and a progress bar on the terminal. Progress goes to stderr, results to stdout."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from harness.model import Outcome, Plan, Record
+
+STYLES = {
+    Outcome.OK: "green",
+    Outcome.BACKWARD_ERROR: "magenta",
+    Outcome.ERROR: "yellow",
+    Outcome.OOM: "red",
+    Outcome.TIMEOUT: "red",
+    Outcome.CRASH: "red",
+    Outcome.SKIPPED: "dim",
+    Outcome.NOT_RUN: "dim",
+}
+
+NOTABLE = frozenset({Outcome.OOM, Outcome.TIMEOUT, Outcome.CRASH})
+"""Outcomes that a person should see while the run goes on. The error itself is what most runs are about: it is
+counted, and the report lists it."""
+
+
+class RunConsole:
+    """Tells a person how a run goes: a bar on a terminal, and no more than a few lines anywhere else."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._console = Console(stderr=True, quiet=quiet, highlight=False)
+        self._counts: Counter[Outcome] = Counter()
+        self._fingerprints: set[str] = set()
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[counts]}"),
+            TimeRemainingColumn(),
+            console=self._console,
+            disable=not self._console.is_terminal,
+            transient=True,
+            refresh_per_second=4,  # each redraw takes time from the coordinator, which shares the cores
+        )
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self._progress.stop()
+
+    def preparing(self, what: str) -> None:
+        """See ``campaign.Listener``."""
+        if self._console.is_terminal:
+            self._console.print(f"[dim]{escape(what)} ...[/dim]")
+
+    def started(self, plan: Plan, folder: Path) -> None:
+        """See ``campaign.Listener``."""
+        devices = " and ".join(plan.devices)
+        self._console.print(
+            f"run {plan.run}: {len(plan.variants)} variants of {escape(plan.matrix)} on {devices}, "
+            f"{plan.attempts} attempts"
+        )
+        for note in plan.notes:
+            self._console.print(f"note: {escape(note)}")
+        self._task = self._progress.add_task("running", total=plan.attempts, counts="")
+        self._progress.start()
+
+    def recorded(self, record: Record) -> None:
+        """See ``campaign.Listener``."""
+        self._counts[record.outcome] += 1
+        if record.outcome in NOTABLE or self._is_new_error(record):
+            self._progress.console.print(_line(record))
+        if self._task is not None:
+            counts = "  ".join(f"[{STYLES[o]}]{o} {n}[/]" for o, n in sorted(self._counts.items()))
+            self._progress.update(self._task, advance=1, counts=counts)
+
+    def finishing(self, what: str) -> None:
+        """See ``campaign.Listener``."""
+        self._progress.stop()
+        if self._console.is_terminal:
+            self._console.print(f"[dim]{escape(what)} ...[/dim]")
+
+    def _is_new_error(self, record: Record) -> bool:
+        """Whether it is the first of its kind: a hundred equal errors are one line here and one group in the report."""
+        if record.outcome is not Outcome.ERROR or record.fingerprint in self._fingerprints:
+            return False
+        self._fingerprints.add(str(record.fingerprint))
+        return True
+
+
+def _line(record: Record) -> str:
+    what = record.reason or f"{record.error_type}: {(record.error_message or '').partition(chr(10))[0]}"
+    where = f" in {record.phase}" if record.phase else ""
+    style = STYLES[record.outcome]
+    return f"[{style}]{record.outcome}[/] on {record.device}{where}: {escape(record.label)}: {escape(what)}"
