@@ -110,7 +110,21 @@ def test_an_entry_counts_when_directions_differ_and_says_what_sets_them_apart() 
     records = change(RECORDS, PLAN, 0, Device.STUB, outcome=Outcome.TIMEOUT)
     report = render(PLAN, records, "md")
     assert cells_of(report, "placement")["train-always"][1] == "1 timeout + 1 ok / ok"
-    assert "`bidirectional` alone in 1 of 1: false -> 1 timeout; true -> 1 ok" in report
+    assert (
+        "(1 side), 1 variant came out unlike the majority beside them:\n\n- `bidirectional` false: 1 timeout" in report
+    )
+
+
+def test_a_dtype_that_takes_another_path_is_named_as_what_sets_variants_apart() -> None:
+    plans = [make_plan(placements=("eval-always",), fixed={"dtype": d}) for d in ("float32", "float16", "bfloat16")]
+    plan = replace(plans[0], variants=tuple(variant for each in plans for variant in each.variants))
+    records = [
+        replace(r, outcome=Outcome.OK, path=KernelPath.NATIVE, sightings=()) if "bfloat16" in r.label else r
+        for r in make_records(plan)
+    ]
+    report = render(plan, records, "md")
+    assert cells_of(report, "placement")["eval-always"][1] == "4 RAISES + 2 ok / ok"
+    assert "- `path` native: 8 ok\n- `dtype` bfloat16: 8 ok\n\n" in report
 
 
 def test_a_plan_without_placements_lists_its_variants() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pandas as pd
 
 from harness.model import Device, KernelPath, Outcome
 from harness.report import text
 from harness.report.evidence import Evidence
+from harness.report.results import WORST_FIRST
 from harness.report.rule import check_rule, differs, prediction
 
 WORDS = {Outcome.BACKWARD_ERROR.value: "RAISES"}
@@ -93,28 +96,41 @@ def _legend(rows: pd.DataFrame) -> str:
 
 
 def _mixed(evidence: Evidence, rows: pd.DataFrame) -> str:
-    """Which axes set apart the outcomes that share one side of an entry."""
+    """What the variants have in common whose outcome is not the majority's of their side of an entry."""
     place = ["placement", "cell", "cudnn"]
-    mixed = rows[rows.groupby(place)["outcome"].transform("nunique") > 1]
+    sides = rows.groupby(place)["outcome"]
+    mixed = rows[sides.transform("nunique") > 1]
     if mixed.empty:
         return ""
-    sides = mixed.groupby(place).ngroups
-    lines = [f"Where an entry counts outcomes ({text.count(sides, 'side')}), they are set apart by:", ""]
-    for axis in (name for name in evidence.varying if name not in place):
-        alike = mixed.groupby([*place, axis], dropna=False)["outcome"].nunique().groupby(place).max().eq(1).sum()
-        if alike:
-            lines.append(f"- `{axis}` alone in {alike} of {sides}: {_by_value(mixed, axis)}")
-    if len(lines) == 2:
-        return "Where an entry counts outcomes, no single axis sets them apart; `results.csv` has every variant."
-    return "\n".join(lines)
+    odd = mixed[mixed["outcome"] != mixed.groupby(place)["outcome"].transform(_majority)]
+    amount, where = text.count(len(odd), "variant"), text.count(mixed.groupby(place).ngroups, "side")
+    head = f"Where an entry counts outcomes ({where}), {amount} came out unlike the majority beside them:"
+    names = ["path", *(name for name in evidence.varying if name not in place)]
+    common = [line for name in names for line in _always_odd(mixed, odd, name)]
+    return "\n".join((head, "", *(common or _each(odd))))
 
 
-def _by_value(rows: pd.DataFrame, axis: str) -> str:
-    counts = pd.crosstab(rows[axis].astype("string").fillna("(none)"), rows["word"])
-    return "; ".join(
-        f"{text.plain(str(value))} -> " + ", ".join(f"{n} {word}" for word, n in row.items() if n)
-        for value, row in counts.iterrows()
-    )
+def _each(odd: pd.DataFrame) -> Iterator[str]:
+    """``odd`` one by one, since no value of an axis is common to them."""
+    for label, word in odd[["label", "word"]].head(LIMIT).itertuples(index=False):
+        yield f"- {text.plain(str(label))}: {word}"
+    if len(odd) > LIMIT:
+        yield f"- and {len(odd) - LIMIT:,} more, with no value of an axis common to them; `results.csv` has every variant"
+
+
+def _majority(outcomes: pd.Series) -> str:
+    """The most frequent outcome; among equals the better one."""
+    counts = outcomes.value_counts()
+    return str(max(counts.index, key=lambda outcome: (counts[outcome], WORST_FIRST.index(Outcome(outcome)))))
+
+
+def _always_odd(mixed: pd.DataFrame, odd: pd.DataFrame, name: str) -> Iterator[str]:
+    """The values of ``name`` with which no variant came out like the majority."""
+    every = mixed[name].value_counts()
+    for value, group in odd.groupby(name, sort=False):
+        if len(group) == every[value]:
+            words = ", ".join(f"{amount:,} {word}" for word, amount in group["word"].value_counts().items())
+            yield f"- `{name}` {text.plain(str(value))}: {words}"
 
 
 def _plain_list(rows: pd.DataFrame, device: Device) -> str:
