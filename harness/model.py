@@ -84,10 +84,16 @@ class Axis:
 
 
 def format_value(value: Value) -> str:
-    """``value`` as labels, flags and tables spell it: ``true``/``false`` for booleans, ``0.5`` for floats."""
+    """``value`` as labels, flags and tables spell it: ``true``/``false`` for booleans, ``0.5`` for floats.
+
+    Two values never share a spelling: a float gets as many digits as it needs.
+    """
     if isinstance(value, bool):
         return "true" if value else "false"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        short = f"{value:g}"
+        return short if float(short) == value else repr(value)
+    return str(value)
 
 
 @dataclass(frozen=True, slots=True)

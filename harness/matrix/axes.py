@@ -7,6 +7,7 @@ so a switch takes either spelling, and an axis that is no switch refuses boolean
 from __future__ import annotations
 
 import difflib
+import reprlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -17,6 +18,12 @@ from harness.placements import PLACEMENTS
 
 _TRUE, _FALSE = {"true", "on", "yes", "1"}, {"false", "off", "no", "0"}
 
+LARGEST_INTEGER = 2**31 - 1
+"""No size of a network that fits a machine comes near it."""
+
+SHOWN = 60
+"""Characters of a refused value that a complaint repeats."""
+
 
 class UnknownAxisError(UsageError):
     """There is no axis of that name."""
@@ -24,6 +31,20 @@ class UnknownAxisError(UsageError):
 
 class UnknownValueError(UsageError):
     """The axis has no such value."""
+
+
+def shown(raw: object) -> str:
+    """``raw`` as a complaint quotes it: in one line, and short even where aliases make a few lines of YAML endless."""
+    if isinstance(raw, bool | int | float | str):
+        try:
+            text = repr(format_value(raw))
+        except ValueError:  # an integer of more digits than Python prints
+            text = "a number of thousands of digits"
+    else:
+        brief = reprlib.Repr()
+        brief.maxlevel, brief.maxlist, brief.maxdict = 2, 3, 3
+        text = brief.repr(raw)
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 4]}...{text[-1]}"
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
@@ -65,8 +86,7 @@ class AxisSpec:
                 return self._fraction(raw)
 
     def _refuse(self, raw: object, advice: str) -> UnknownValueError:
-        shown = format_value(raw) if isinstance(raw, bool | int | float | str) else repr(raw)
-        return UnknownValueError(f"axis {self.name!r} has no value {shown!r}", advice)
+        return UnknownValueError(f"axis {self.name!r} has no value {shown(raw)}", advice)
 
     def _choice(self, raw: object) -> str:
         if isinstance(raw, bool):
@@ -80,27 +100,29 @@ class AxisSpec:
         raise self._refuse(raw, f"Choose from: {', '.join(self.choices)}.")
 
     def _switch(self, raw: object) -> bool:
-        word = format_value(raw).strip().lower() if isinstance(raw, bool | int | str) else ""
+        # The numbers 1 and 0 are equal to the booleans.
+        word = ("true" if raw else "false") if isinstance(raw, int) and raw in (0, 1) else raw
+        word = word.strip().lower() if isinstance(word, str) else ""
         if word in _TRUE or word in _FALSE:
             return word in _TRUE
         raise self._refuse(raw, "It is a switch: write true or false (on/off and yes/no are read too).")
 
     def _integer(self, raw: object) -> int:
         text = raw.strip() if isinstance(raw, str) else raw
-        if isinstance(text, str) and text.isascii() and text.isdigit():
+        if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= len(str(LARGEST_INTEGER)):
             text = int(text)
-        if isinstance(text, bool) or not isinstance(text, int) or text < self.minimum:
-            raise self._refuse(raw, f"It takes a whole number of at least {self.minimum}.")
+        if isinstance(text, bool) or not isinstance(text, int) or not self.minimum <= text <= LARGEST_INTEGER:
+            raise self._refuse(raw, f"It takes a whole number from {self.minimum} to {LARGEST_INTEGER}.")
         return text
 
     def _fraction(self, raw: object) -> float:
         try:
             number = float(raw) if isinstance(raw, str | int | float) and not isinstance(raw, bool) else -1.0
-        except ValueError:
+        except (ValueError, OverflowError):
             number = -1.0
         if not 0 <= number < 1:
             raise self._refuse(raw, "It takes a number from 0 up to, not including, 1.")
-        return number
+        return number or 0.0  # never -0.0, which is the same value and would get a key of its own
 
 
 _ON_OFF = ("on", "off")
@@ -149,15 +171,15 @@ def spec_of(name: str) -> AxisSpec:
     """
     word = name.strip().lower().replace("_", "-")
     if word not in AXES:
-        raise UnknownAxisError(f"there is no axis {name!r}", nearest(word, AXES))
+        raise UnknownAxisError(f"there is no axis {shown(name)}", nearest(word, AXES))
     return AXES[word]
 
 
 def make_variant(values: Mapping[str, Value]) -> Variant:
     """The variant with ``values`` and every other axis at its default."""
     axes = {name: values.get(name, spec.default) for name, spec in AXES.items()}
-    shown = [name for name, spec in AXES.items() if name in HEADLINE_AXES or axes[name] != spec.default]
-    return Variant(axes, ",".join(f"{name}={format_value(axes[name])}" for name in shown))
+    named = [name for name, spec in AXES.items() if name in HEADLINE_AXES or axes[name] != spec.default]
+    return Variant(axes, ",".join(f"{name}={format_value(axes[name])}" for name in named))
 
 
 def full_label(variant: Variant) -> str:

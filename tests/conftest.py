@@ -1,0 +1,35 @@
+"""What all tests share: unit tests start no process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+UNIT = Path(__file__).parent / "unit"
+
+
+class ProcessInUnitTestError(AssertionError):
+    """A unit test tried to start a process; such a test belongs under ``tests/contract``."""
+
+
+def _refuse(*_: object, **__: object) -> NoReturn:
+    raise ProcessInUnitTestError("a unit test starts no process; move it to tests/contract")
+
+
+@pytest.fixture(autouse=True)
+def no_processes_in_unit_tests(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Everything by which Python starts a process raises while a unit test runs."""
+    if UNIT not in request.path.parents:
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subprocess.Popen, "__init__", _refuse)
+        patch.setattr(subprocess.Popen, "__del__", lambda _: None)
+        for name in ("fork", "forkpty", "posix_spawn", "posix_spawnp", "system", "popen"):
+            patch.setattr(os, name, _refuse)
+        yield
