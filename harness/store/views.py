@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 
     from harness.store.connection import Connection
 
-MOST_COMPARED = 60
+MOST_COMPARED = 40
 """How many variants the comparison shows: more lines than this are a thicket, and the link gets too long."""
 
 _STATE_TAG = "mlflow.sharedViewState."
-_TABLE_FACTS = ("outcome", "path", "device", "phase")
-_TABLE_METRICS = ("sequences_per_second", "timesteps_per_second", "step_ms_median", "peak_memory_bytes", "last_loss")
-_WIDTHS = {"placement": 190, "outcome": 130, "bidirectional": 110, "cell": 90, "cudnn": 80}
-_FAMILY = ("cell", "cudnn", "placement")
+_MORE_METRICS = ("timesteps_per_second", "step_ms_median", "peak_memory_bytes", "last_loss")
+_PINNED = {"attributes.`Run Name`": 110, "attributes.`Created`": 115}
+"""Columns that MLflow always shows, at their least width: the axes say what the name says."""
+
+_WIDTHS = {"cell": 75, "bidirectional": 100, "cudnn": 65, "placement": 170, "outcome": 115, "path": 70, "device": 70}
 
 
 def view_key(run: str) -> str:
@@ -35,15 +36,19 @@ def view_key(run: str) -> str:
 
 
 def table_columns(plan: Plan) -> list[str]:
-    """The columns of the prepared table, in MLflow's spelling: axes that vary, what came of it, how fast it was."""
+    """The columns of the prepared table, in MLflow's spelling: headline axes, what came of it, how fast, the rest."""
     values: dict[str, set[object]] = {}
     for variant in plan.variants:
         for axis, value in variant.axes.items():
             values.setdefault(axis, set()).add(value)
     headline = [axis for axis in HEADLINE_AXES if axis in values]
-    varying = [axis for axis, seen in values.items() if len(seen) > 1 and axis not in HEADLINE_AXES]
-    params = [*(axis_param(axis) for axis in (*headline, *varying)), *_TABLE_FACTS]
-    return [f"params.`{name}`" for name in params] + [f"metrics.`{name}`" for name in _TABLE_METRICS]
+    varying = [axis_param(axis) for axis, seen in values.items() if len(seen) > 1 and axis not in HEADLINE_AXES]
+    return [
+        *(f"params.`{name}`" for name in (*headline, "outcome", "path")),
+        "metrics.`sequences_per_second`",
+        *(f"params.`{name}`" for name in (*varying, "device", "phase")),
+        *(f"metrics.`{name}`" for name in _MORE_METRICS),
+    ]
 
 
 def view_state(plan: Plan, parent: str) -> dict[str, Any]:
@@ -58,8 +63,8 @@ def view_state(plan: Plan, parent: str) -> dict[str, Any]:
         "datasetsFilter": [],
         "modelVersionFilter": "All Runs",
         "selectedColumns": columns,
-        "columnOrder": columns,
-        "columnWidths": {f"params.`{name}`": width for name, width in _WIDTHS.items()},
+        "columnOrder": [*_PINNED, *columns],
+        "columnWidths": _PINNED | {f"params.`{name}`": width for name, width in _WIDTHS.items()},
         "runsExpanded": {},
         "runsPinned": [],
         "runsHidden": [],
@@ -98,24 +103,14 @@ def compare_link(base: str, experiment: str, run_ids: Iterable[str]) -> str:
 
 
 def compared(children: Iterable[Run], most: int = MOST_COMPARED) -> list[str]:
-    """The ids of the children to compare: of each family (cell, cuDNN, placement) one, then more while there is room.
+    """The ids of the children to compare: all, or ``most`` of them spread evenly over cells, directions and placements.
 
-    A family that has an ``ok`` with a throughput is shown by that one, since MLflow offers a metric as an axis at
-    once only if every run that is compared has it.
+    MLflow takes the first metric that all of them have for the colour of the lines, in the order it was written in.
     """
-    families: dict[tuple[str, ...], list[Run]] = {}
-    for child in children:
-        family = tuple(child.data.params.get(axis, "") for axis in _FAMILY)
-        families.setdefault(family, []).append(child)
-    queues = [sorted(families[name], key=_least_told) for name in sorted(families)]
-    queues.sort(key=lambda queue: _least_told(queue[0])[0])
-    chosen: list[str] = []
-    while any(queues) and len(chosen) < most:
-        for queue in queues:
-            if queue and len(chosen) < most:
-                chosen.append(queue.pop(0).info.run_id)
-    return chosen
+    ordered = sorted(children, key=_place)
+    count = min(most, len(ordered))
+    return [ordered[number * len(ordered) // count].info.run_id for number in range(count)]
 
 
-def _least_told(child: Run) -> tuple[bool, str]:
-    return ("sequences_per_second" not in child.data.metrics, child.info.run_name or "")
+def _place(child: Run) -> tuple[str, ...]:
+    return (*(child.data.params.get(axis, "") for axis in HEADLINE_AXES), child.info.run_name or "")
