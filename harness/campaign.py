@@ -17,9 +17,9 @@ from harness.matrix.expand import Expansion, expand, select
 from harness.matrix.shelf import read_matrix
 from harness.model import Device, Order, Plan, Record, Settings
 from harness.store.background import Tracking, start_tracking
-from harness.store.journal import Journal
+from harness.store.journal import Journal, read_plan, read_records
 from harness.store.layout import Store, new_run_id
-from harness.store.tracking import Ending
+from harness.store.tracking import Ending, sync
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,7 @@ class Finished:
     records: tuple[Record, ...]
     folder: Path
     files: tuple[Path, ...]
+    tracked: bool
 
 
 class Listener(Protocol):
@@ -71,7 +72,7 @@ class Listener(Protocol):
     def preparing(self, what: str) -> None:
         """Something that takes seconds begins."""
 
-    def started(self, plan: Plan, folder: Path) -> None:
+    def started(self, plan: Plan) -> None:
         """The plan is kept and the first attempt is about to start."""
 
     def recorded(self, record: Record) -> None:
@@ -164,7 +165,7 @@ def carry_out(plan: Plan, orders: OrderMaker, site: Site, conditions: Conditions
     folder = store.folder(plan.run)
     books, stop, ending = Books(plan), StopRequest(), Ending.BROKEN
     with Journal.create(folder, plan) as journal, on_signals(stop):
-        listener.started(plan, folder.path)
+        listener.started(plan)
         try:
             for device in plan.devices:
                 _run_device(plan, orders(plan, device), site, _Desk(journal, books, tracking, listener), stop)
@@ -177,7 +178,19 @@ def carry_out(plan: Plan, orders: OrderMaker, site: Site, conditions: Conditions
             f"stopped: {len(books.all)} of {plan.attempts} attempts are recorded in {folder.path}",
             f"`harness report {plan.run}` shows them; the same command runs all variants anew.",
         )
-    return Finished(plan, books.all, folder.path, files)
+    return Finished(plan, books.all, folder.path, files, conditions.tracked)
+
+
+def sync_run(store: Store, run: str | None) -> str:
+    """Replay a run's journal into the store's MLflow; returns the run's id. A second time changes nothing.
+
+    Raises:
+        HarnessError: no such run, a damaged journal, or MLflow refuses.
+    """
+    folder = store.find(run)
+    files = (folder.report, folder.results, folder.plan, folder.records)
+    sync(store, read_plan(folder), read_records(folder), artifacts=files)
+    return folder.run
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from harness.campaign import Conditions, Selection
     from harness.store.layout import Store
 
-EXAMPLES: dict[str, Any] = {"context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100}}
+CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 DEVICE = click.option(
     "--device",
     type=click.Choice(["auto", "cuda", "stub", "cpu"]),
@@ -31,13 +31,13 @@ OVERRIDES = click.option(
     "-a", "--axis", "overrides", multiple=True, metavar="AXIS=V1,V2", help="Set or narrow an axis; may be repeated."
 )
 GLOBS = click.option("-k", "globs", multiple=True, metavar="GLOB", help="Only variants whose label matches.")
-NO_TRACKING = click.option("--no-tracking", is_flag=True, help="Write nothing to MLflow; `harness sync` can do it later.")
+NO_TRACKING = click.option("--no-tracking", is_flag=True, help="Leave MLflow alone; `harness sync` can write it later.")
 TRACKING_URI = click.option(
     "--tracking-uri", metavar="URI", help="Another MLflow store or server. [default: mlflow.db in the store]"
 )
 
 
-@click.group(**EXAMPLES)
+@click.group(context_settings=CONTEXT)
 @click.version_option(harness.__version__, prog_name="harness")
 @click.option(
     "--store",
@@ -47,7 +47,7 @@ TRACKING_URI = click.option(
     help="Folder for mlflow.db and mlruns/. [default: the current folder; also HARNESS_STORE]",
 )
 @click.pass_context
-def cli(context: click.Context, store: Path) -> None:
+def cli(context: click.Context, /, store: Path) -> None:
     """Reproduce `cudnn RNN backward can only be called in training mode`, and see what each fix does.
 
     \b
@@ -56,7 +56,7 @@ def cli(context: click.Context, store: Path) -> None:
       harness run matrix quick -a cell=gru  a small matrix, one cell
       harness report                        the latest run's report
       harness ui                            MLflow's UI on these runs
-    """  # noqa: D301 - \b is Click's
+    """
     context.obj = store
 
 
@@ -76,7 +76,7 @@ def run() -> None:
 @NO_TRACKING
 @TRACKING_URI
 @click.pass_obj
-def run_matrix(store: Path, name: str, dry_run: bool, quiet: bool, **options: Any) -> None:
+def run_matrix(store: Path, /, name: str, dry_run: bool, quiet: bool, **options: Any) -> None:
     """Run every variant of a matrix: a shipped one (matrix, quick, full) or a YAML file.
 
     \b
@@ -86,7 +86,7 @@ def run_matrix(store: Path, name: str, dry_run: bool, quiet: bool, **options: An
       harness run matrix -a cell=lstm,gru -a placement=eval-always
       harness run matrix -k 'cell=lstm*placement=eval*' --dry-run
       harness run matrix my-matrix.yaml
-    """  # noqa: D301
+    """
     from harness import campaign, console
 
     selection = _selection(name, options)
@@ -113,7 +113,7 @@ def run_matrix(store: Path, name: str, dry_run: bool, quiet: bool, **options: An
 @NO_TRACKING
 @TRACKING_URI
 @click.pass_obj
-def run_seed(store: Path, quiet: bool, as_written: bool, **options: Any) -> None:
+def run_seed(store: Path, /, quiet: bool, as_written: bool, **options: Any) -> None:
     """Run one of the two programs of the articles, as written (with its fault) or fixed.
 
     \b
@@ -121,7 +121,7 @@ def run_seed(store: Path, quiet: bool, as_written: bool, **options: Any) -> None
       harness run seed brnn-mnist            fails in epoch 2, step 1
       harness run seed brnn-mnist --fixed
       harness run seed simple-rnn --fixed --remedy train-in-loop
-    """  # noqa: D301
+    """
     from harness import console, seeds
 
     names = ("program", "remedy", "epochs", "limit", "data_dir")
@@ -142,7 +142,7 @@ def plan(name: str, **options: Any) -> None:
     Examples:
       harness plan full
       harness plan -k placement=eval-always
-    """  # noqa: D301
+    """
     from harness import campaign, console
 
     console.show_plan(campaign.choose(_selection(name, options)))
@@ -152,14 +152,14 @@ def plan(name: str, **options: Any) -> None:
 @click.argument("run", required=False)
 @click.option("--format", "form", type=click.Choice(["md", "csv", "json"]), default="md", show_default=True)
 @click.pass_obj
-def report(store: Path, run: str | None, form: Any) -> None:
+def report(store: Path, /, run: str | None, form: Any) -> None:
     """Print the report of a run (the latest by default) from its plan and journal.
 
     \b
     Examples:
       harness report
       harness report --format csv > results.csv
-    """  # noqa: D301
+    """
     from harness.report import render
     from harness.store.journal import read_plan, read_records
 
@@ -172,14 +172,14 @@ def report(store: Path, run: str | None, form: Any) -> None:
 @click.option("--port", type=int, default=5000, show_default=True)
 @TRACKING_URI
 @click.pass_obj
-def ui(store: Path, run: str | None, port: int, **options: Any) -> None:
+def ui(store: Path, /, run: str | None, port: int, **options: Any) -> None:
     """Serve MLflow's UI on this machine only, and print links to a run's table and comparison.
 
     \b
     Examples:
       harness ui
       harness ui --port 5001
-    """  # noqa: D301
+    """
     from harness import console
 
     console.serve_ui(_store(store, options), port, run)
@@ -189,17 +189,18 @@ def ui(store: Path, run: str | None, port: int, **options: Any) -> None:
 @click.argument("run", required=False)
 @TRACKING_URI
 @click.pass_obj
-def sync(store: Path, run: str | None, **options: Any) -> None:
+def sync(store: Path, /, run: str | None, **options: Any) -> None:
     """Write a run into MLflow from its journal; doing it twice changes nothing.
 
     \b
     Examples:
       harness sync
       harness sync --tracking-uri http://127.0.0.1:5000
-    """  # noqa: D301
+    """
     from harness import campaign, console
 
-    console.show_synced(campaign.sync_run(_store(store, options), run))
+    target = _store(store, options)
+    console.show_synced(campaign.sync_run(target, run), target.uri)
 
 
 @cli.group("stub")
@@ -218,13 +219,13 @@ def stub_info() -> None:
 @stub_group.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND [ARGS]...")
 @click.pass_context
-def stub_run(context: click.Context, command: tuple[str, ...]) -> None:
+def stub_run(context: click.Context, /, command: tuple[str, ...]) -> None:
     """Run any command with the stub in front; its exit code becomes this one's.
 
     \b
     Example:
       harness stub run -- python train.py
-    """  # noqa: D301
+    """
     from harness import stub
 
     context.exit(stub.run(command))

@@ -127,7 +127,9 @@ class Settings:
 
     ``epochs`` and ``steps`` count the training loop (steps per epoch); ``evaluation_steps`` the forward-only
     steps after each epoch; ``warmup_epochs`` how many leading epochs are marked as warm-up; ``deadline`` is in
-    seconds per attempt; ``replicates`` counts attempts per variant and timed device.
+    seconds per attempt; ``replicates`` counts attempts per variant and timed device;
+    ``threads`` is how many PyTorch may use on the CPU, 0 leaves it to PyTorch. One is the default because several
+    spin-wait for each other: with any other load on the machine a step of a small RNN was seen to take 40 times as long.
     """
 
     epochs: int = 3
@@ -138,6 +140,7 @@ class Settings:
     seed: int = 0
     deadline: float = 60.0
     replicates: int = 1
+    threads: int = 1
 
 
 @dataclass(frozen=True, slots=True)

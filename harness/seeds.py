@@ -89,7 +89,7 @@ def run_seed(seed: Seed, conditions: Conditions, listener: Listener) -> Finished
             description=f"The program {PROGRAMS[seed.program]}, {'fixed' if seed.fixed else 'as written'}.",
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             devices=site.devices,
-            settings=replace(Settings(), deadline=DEADLINE_S, replicates=conditions.replicates or 1),
+            settings=replace(Settings(), deadline=DEADLINE_S, threads=0, replicates=conditions.replicates or 1),
             variants=(seed.variant,),
             command=conditions.command,
             environment=environment(),

@@ -6,11 +6,23 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
+from yaml.constructor import ConstructorError
+from yaml.reader import ReaderError
 
 from harness.errors import MatrixFileError, UsageError
-from harness.matrix.axes import nearest, spec_of
+from harness.matrix.axes import nearest, shown, spec_of
 from harness.model import Settings, Value
 
 
@@ -22,6 +34,8 @@ def _axis_values(raw: object) -> dict[str, tuple[Value, ...]]:
     for name, values in raw.items():
         try:
             spec = spec_of(str(name))
+            if spec.name in found:
+                raise _axis_error(name, f"the axis {spec.name!r} is given twice, in two spellings; keep one")
             if values == "all" and spec.choices:
                 found[spec.name] = spec.choices
                 continue
@@ -42,6 +56,12 @@ def _axis_error(axis: object, message: str) -> PydanticCustomError:
 AxisValues = Annotated[dict[str, tuple[Value, ...]], BeforeValidator(_axis_values)]
 
 
+def _names_an_axis(match: AxisValues) -> AxisValues:
+    if not match:
+        raise ValueError("it names no axis, so it would exclude nothing")
+    return match
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -49,9 +69,19 @@ class _Strict(BaseModel):
 class Exclude(_Strict):
     """Variants that match on every named axis are left out, for a reason that the report repeats."""
 
-    match: AxisValues
-    reason: str = Field(min_length=1)
+    match: Annotated[AxisValues, AfterValidator(_names_an_axis)]
+    reason: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
+
+def _no_switch(raw: object) -> object:
+    """YAML reads a bare ``on`` or ``yes`` as a boolean, and pydantic would read that as 1."""
+    if isinstance(raw, bool):
+        raise ValueError("expected a number, not a switch")  # noqa: TRY004 - pydantic collects ValueErrors
+    return raw
+
+
+Whole = Annotated[int, BeforeValidator(_no_switch)]
+Real = Annotated[float, BeforeValidator(_no_switch), Field(allow_inf_nan=False)]
 
 _DEFAULT = Settings()
 
@@ -59,14 +89,15 @@ _DEFAULT = Settings()
 class SettingsPatch(_Strict):
     """The settings that a matrix changes; see ``harness.model.Settings``."""
 
-    epochs: int = Field(default=_DEFAULT.epochs, ge=1)
-    steps: int = Field(default=_DEFAULT.steps, ge=1)
-    evaluation_steps: int = Field(default=_DEFAULT.evaluation_steps, ge=0)
-    warmup_epochs: int = Field(default=_DEFAULT.warmup_epochs, ge=0)
-    learning_rate: float = Field(default=_DEFAULT.learning_rate, ge=0, allow_inf_nan=False)
-    seed: int = Field(default=_DEFAULT.seed, ge=0, lt=2**63)
-    deadline: float = Field(default=_DEFAULT.deadline, gt=0, allow_inf_nan=False)
-    replicates: int = Field(default=_DEFAULT.replicates, ge=1)
+    epochs: Whole = Field(default=_DEFAULT.epochs, ge=1, lt=2**31)
+    steps: Whole = Field(default=_DEFAULT.steps, ge=1, lt=2**31)
+    evaluation_steps: Whole = Field(default=_DEFAULT.evaluation_steps, ge=0, lt=2**31)
+    warmup_epochs: Whole = Field(default=_DEFAULT.warmup_epochs, ge=0)
+    learning_rate: Real = Field(default=_DEFAULT.learning_rate, ge=0)
+    seed: Whole = Field(default=_DEFAULT.seed, ge=0, lt=2**63)
+    deadline: Real = Field(default=_DEFAULT.deadline, gt=0)
+    replicates: Whole = Field(default=_DEFAULT.replicates, ge=1, le=1000)
+    threads: Whole = Field(default=_DEFAULT.threads, ge=0, le=1024)
 
     @model_validator(mode="after")
     def _something_is_measured(self) -> SettingsPatch:
@@ -91,6 +122,18 @@ class MatrixDocument(_Strict):
     settings: SettingsPatch = SettingsPatch()
 
 
+class _Loader(yaml.SafeLoader):
+    """Names the line of a scalar that looks like a date or number and is none, such as 2020-13-45 or ``!!int ""``."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """See PyYAML, whose own constructors raise whatever they run into."""
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, ArithmeticError, LookupError, AttributeError, TypeError) as error:
+            problem = f"{shown(node.value)} is no {node.tag.rpartition(':')[2]}"
+            raise ConstructorError(None, None, problem, node.start_mark) from error
+
+
 def parse_document(text: str, source: str) -> MatrixDocument:
     """The matrix that ``text`` describes; ``source`` is the file's name, for complaints.
 
@@ -98,17 +141,22 @@ def parse_document(text: str, source: str) -> MatrixDocument:
         MatrixFileError: not YAML, a key given twice, or not a matrix; the sentence names file and line.
     """
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        node = yaml.compose(text, Loader=_Loader)
         _refuse_duplicate_keys(node, source)
-        raw = yaml.safe_load(text)
+        raw = yaml.load(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise MatrixFileError(f"{source}, line {line}: not YAML: {error.problem}", "Mend the file.") from error
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        # ValueError: a scalar that looks like a date or number and is none (2020-13-45)
-        raise MatrixFileError(f"{source}: not YAML: {_one_line(error)}", "Mend the file.") from error
+        problem = _one_line(error.problem or error)
+        raise MatrixFileError(f"{source}, line {line}: not YAML: {problem}", "Mend the file.") from error
+    except ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        problem = f"the character U+{ord(text[error.position]):04X} is not allowed"
+        raise MatrixFileError(f"{source}, line {line}: not YAML: {problem}", "Mend the file.") from error
+    except RecursionError as error:
+        raise MatrixFileError(f"{source}: not YAML: it is nested too deeply", "Mend the file.") from error
     if not isinstance(raw, Mapping):
-        raise MatrixFileError(f"{source}: a matrix is a mapping with at least the key 'axes'", "See `harness plan`.")
+        where = source if node is None else f"{source}, line {node.start_mark.line + 1}"
+        raise MatrixFileError(f"{where}: a matrix is a mapping with at least the key 'axes'", "See `harness plan`.")
     try:
         return TypeAdapter(MatrixDocument).validate_python(raw)
     except ValidationError as error:
@@ -122,16 +170,18 @@ def _complaint(error: ValidationError, node: yaml.Node | None, source: str) -> M
     path = first["loc"]
     if first["type"] == "axis":
         path = (*path, first["ctx"]["axis"])
-    where = ".".join(str(part) for part in path)
+    where = _one_line(".".join(str(part) for part in path))
     message = first["msg"].removeprefix("Value error, ")
     advice = "Mend the file."
     if first["type"] == "extra_forbidden":
-        message = f"there is no key {path[-1]!r} here"
+        message = f"there is no key {shown(path[-1])} here"
         owners: dict[str, type[_Strict]] = {"settings": SettingsPatch, "exclude": Exclude}
         owner = owners.get(str(path[0]), MatrixDocument) if len(path) > 1 else MatrixDocument
         advice = nearest(str(path[-1]), owner.model_fields)
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    return MatrixFileError(f"{source}, line {_line_of(node, path)}: {where}: {message.rstrip('.')}{more}", advice)
+    return MatrixFileError(
+        f"{source}, line {_line_of(node, path)}: {where}: {_one_line(message).rstrip('.')}{more}", advice
+    )
 
 
 def _line_of(node: yaml.Node | None, path: tuple[Any, ...]) -> int:
@@ -153,10 +203,14 @@ def _refuse_duplicate_keys(node: yaml.Node | None, source: str) -> None:
     """YAML loaders keep the last of two equal keys in silence, which would drop half of a matrix."""
     for mapping in _mappings(node, set()):
         seen: set[str] = set()
-        for key, _ in mapping.value:
+        for key, value in mapping.value:
+            if key.value == "<<" and isinstance(value, yaml.SequenceNode):
+                # A few levels of lists of merges would grow into billions of keys.
+                line = key.start_mark.line + 1
+                raise MatrixFileError(f"{source}, line {line}: '<<' takes one mapping, not a list", "Merge one.")
             if isinstance(key, yaml.ScalarNode) and key.value in seen:
                 line = key.start_mark.line + 1
-                raise MatrixFileError(f"{source}, line {line}: the key {key.value!r} is given twice", "Keep one.")
+                raise MatrixFileError(f"{source}, line {line}: the key {shown(key.value)} is given twice", "Keep one.")
             seen.add(str(key.value))
 
 
@@ -173,5 +227,5 @@ def _mappings(node: yaml.Node | None, seen: set[int]) -> Iterator[yaml.MappingNo
         yield from _mappings(child, seen)
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
+def _one_line(text: object) -> str:
+    return " ".join(str(text).split())[:300]

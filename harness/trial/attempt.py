@@ -24,6 +24,8 @@ from harness.wire import Breadcrumb
 def run_order(order: Order, crumb: Breadcrumb) -> Record:
     """Carry out ``order``. Whatever the variant raises becomes part of the record; nothing is raised."""
     _refuse_disguise(order.device)
+    if order.settings.threads:
+        torch.set_num_threads(order.settings.threads)
     started = datetime.now(UTC).isoformat(timespec="milliseconds")
     began = time.perf_counter()
     record = Record(order.run, order.variant.key, order.variant.label, order.device, Outcome.OK)

@@ -1,9 +1,8 @@
-"""Events -> lines and a progress bar on the terminal. Progress goes to stderr, results to stdout."""
+"""A running campaign on the terminal: a progress bar, and a line per notable attempt, on stderr."""
 
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -60,7 +59,7 @@ class RunConsole:
         if self._console.is_terminal:
             self._console.print(f"[dim]{escape(what)} ...[/dim]")
 
-    def started(self, plan: Plan, folder: Path) -> None:
+    def started(self, plan: Plan) -> None:
         """See ``campaign.Listener``."""
         devices = " and ".join(plan.devices)
         self._console.print(
@@ -76,7 +75,7 @@ class RunConsole:
         """See ``campaign.Listener``."""
         self._counts[record.outcome] += 1
         if record.outcome in NOTABLE or self._is_new_error(record):
-            self._progress.console.print(_line(record))
+            self._progress.console.print(_line(record), soft_wrap=True)
         if self._task is not None:
             counts = "  ".join(f"[{STYLES[o]}]{o} {n}[/]" for o, n in sorted(self._counts.items()))
             self._progress.update(self._task, advance=1, counts=counts)
