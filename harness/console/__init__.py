@@ -1,0 +1,8 @@
+"""Events and results -> what a person sees on the terminal. Progress goes to stderr, results to stdout."""
+
+from __future__ import annotations
+
+from harness.console.live import RunConsole
+from harness.console.shown import serve_ui, show_finished, show_plan, show_seed, show_stub, show_synced
+
+__all__ = ["RunConsole", "serve_ui", "show_finished", "show_plan", "show_seed", "show_stub", "show_synced"]

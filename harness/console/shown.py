@@ -1,0 +1,127 @@
+"""What a command prints when it is done, on stdout: plain lines that a pipe can use."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import click
+
+from harness.campaign import Chosen, Finished
+from harness.model import Device, Outcome, Record
+from harness.store.layout import Store
+
+
+def show_plan(chosen: Chosen) -> None:
+    """One line per variant, its key and label; the counts and the exclusions' reasons go to stderr."""
+    for variant in chosen.expansion.variants:
+        click.echo(f"{variant.key}  {variant.label}")
+    excluded = Counter(exclusion.reason for exclusion in chosen.expansion.exclusions)
+    click.echo(f"{len(chosen.expansion.variants)} variants of {chosen.name}, {excluded.total()} excluded", err=True)
+    for reason, count in excluded.most_common():
+        click.echo(f"  {count} excluded: {reason}", err=True)
+
+
+def show_finished(finished: Finished, store: Store) -> None:
+    """What came out, in a few sentences, and where to look."""
+    from harness.report import summary
+
+    said = summary(finished.plan, finished.records)
+    click.echo(said.headline)
+    click.echo(said.meaning)
+    _show_places(finished, store)
+
+
+def show_seed(finished: Finished, store: Store) -> None:
+    """What a seed program reported on each device."""
+    for record in finished.records:
+        _show_seed_record(record)
+    _show_places(finished, store)
+
+
+def _show_seed_record(record: Record) -> None:
+    results = record.results
+    where = "stub (PyTorch's CUDA path, no GPU)" if record.device is Device.STUB else str(record.device)
+    click.echo(f"{results.get('program', record.label)}, {results.get('variant', '')}, on {where}:")
+    if results.get("dataset"):
+        click.echo(f"  data: {results['dataset']}. {results.get('dataset_reason', '')}")
+    for epoch in results.get("epochs", ()):
+        click.echo(
+            f"  epoch {epoch['epoch']}: training loss {_number(epoch['train_loss'])}, "
+            f"test loss {_number(epoch['test_loss'])}, test accuracy {_number(epoch['test_accuracy'], '.1%')}"
+        )
+    if record.outcome is Outcome.OK:
+        click.echo("  finished without an error" + _cpu_words(record))
+    else:
+        at = f" in epoch {record.epoch}, step {record.step}" if record.epoch else ""
+        click.echo(f"  {record.outcome}{at}: {record.error_message or record.reason}")
+    for name in ("plot", "checkpoint"):
+        if results.get(name):
+            click.echo(f"  {name}: {_near(Path(results[name]))}")
+
+
+def _cpu_words(record: Record) -> str:
+    faulty = record.results.get("variant") == "as-written"
+    return (
+        "; a CPU cannot show it, since no forward takes the cuDNN path"
+        if record.device is Device.CPU and faulty
+        else ""
+    )
+
+
+def _number(value: Any, form: str = ".4f") -> str:
+    return "not a number" if value is None else format(value, form)
+
+
+def _show_places(finished: Finished, store: Store) -> None:
+    for file in finished.files:
+        click.echo(f"{file.stem}: {_near(file)}")
+    if finished.tracked:
+        click.echo(f"MLflow: {store.uri} (`harness ui` opens it)")
+
+
+def _near(path: Path) -> Path:
+    """``path`` from the current folder where it lies below it: shorter, and what a person would type."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def show_synced(run: str, uri: str) -> None:
+    """Which run is now where."""
+    click.echo(f"run {run} is in {uri}")
+
+
+def serve_ui(store: Store, port: int, run: str | None) -> None:
+    """Serve MLflow's UI until the person stops it, and say where to look.
+
+    Raises:
+        HarnessError: see ``harness.store.ui``.
+    """
+    from harness.store.ui import links, serving
+
+    with serving(store, port) as process:
+        found = links(store, port, run)
+        click.echo(f"MLflow's UI: {found.home} (on this machine only; Ctrl-C ends it)")
+        if found.table:
+            click.echo(f"run {found.run}, its variants as a table:\n  {found.table}")
+        if found.comparison:
+            click.echo(f"a comparison of its variants:\n  {found.comparison}")
+        if found.run and not found.table:
+            click.echo(f"run {found.run} is not in MLflow; `harness sync {found.run}` writes it there")
+        sys.stdout.flush()
+        try:
+            process.wait()
+        except KeyboardInterrupt:
+            click.echo("stopped", err=True)
+
+
+def show_stub() -> None:
+    """What was built, for which PyTorch, and what it covers.
+
+    Raises:
+        StubUnavailableError: it cannot be built here.
+    """
+    from harness import stub
+
+    click.echo(stub.info_text(stub.ensure()))
