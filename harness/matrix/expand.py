@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -49,12 +50,12 @@ def expand(document: MatrixDocument, overrides: Sequence[str] = ()) -> Expansion
     Raises:
         UsageError: a bad override, or more than ``LARGEST`` variants.
     """
-    changes = dict(parse_override(text) for text in overrides)
+    changes = _changes(overrides)
+    blocks = [{**block, **changes} for block in (document.axes, *document.include)]
+    _refuse_too_many(blocks)
     variants: dict[str, Variant] = {}
     exclusions: dict[str, Exclusion] = {}
-    for block in (document.axes, *document.include):
-        axes = {**block, **changes}
-        _refuse_too_many(axes)
+    for axes in blocks:
         for variant in _product(axes):
             reason = impossible(variant) or _excluded_by(document, variant)
             if reason:
@@ -99,16 +100,23 @@ def _product(axes: Mapping[str, tuple[Value, ...]]) -> Iterator[Variant]:
         yield make_variant(dict(zip(names, values, strict=True)))
 
 
-def _refuse_too_many(axes: Mapping[str, tuple[Value, ...]]) -> None:
-    size = 1
-    for values in axes.values():
-        size *= len(values)
+def _changes(overrides: Sequence[str]) -> dict[str, tuple[Value, ...]]:
+    changes: dict[str, tuple[Value, ...]] = {}
+    for name, values in map(parse_override, overrides):
+        if name in changes:
+            raise UsageError(f"the axis {name!r} is given twice", f"Write its values in one: -a {name}=v1,v2.")
+        changes[name] = values
+    return changes
+
+
+def _refuse_too_many(blocks: Sequence[Mapping[str, tuple[Value, ...]]]) -> None:
+    size = sum(math.prod(map(len, axes.values())) for axes in blocks)
     if size > LARGEST:
         raise UsageError(f"the matrix has {size:,} variants, more than {LARGEST:,}", "Narrow an axis with -a.")
 
 
 def _excluded_by(document: MatrixDocument, variant: Variant) -> str | None:
     for exclude in document.exclude:
-        if exclude.match and all(variant[name] in values for name, values in exclude.match.items()):
+        if all(variant[name] in values for name, values in exclude.match.items()):
             return exclude.reason
     return None

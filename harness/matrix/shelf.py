@@ -24,7 +24,8 @@ def names() -> dict[str, Path]:
     found: dict[str, Path] = {}
     for shelf in shelves():
         for file in sorted([*shelf.glob("*.yaml"), *shelf.glob("*.yml")]):
-            found.setdefault(file.stem, file)
+            if file.is_file():  # a pipe or a folder can be called like a matrix
+                found.setdefault(file.stem, file)
     return found
 
 
