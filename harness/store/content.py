@@ -213,7 +213,10 @@ def _files(devices: Iterable[OnDevice]) -> Iterator[Path]:
 
 
 def parent_content(plan: Plan, records: Sequence[Record], *, status: str) -> Content:
-    """What the parent of the run holds, its metrics being the counts per outcome."""
+    """What the parent of the run holds. Its metrics are the counts per outcome; their step is the number of records.
+
+    MLflow shows the value of the highest step, so a resumed run's counts replace the earlier ones.
+    """
     counts = count_outcomes(plan, records)
     started, ended = span_ms(records, plan.created)
     return Content(
@@ -223,7 +226,7 @@ def parent_content(plan: Plan, records: Sequence[Record], *, status: str) -> Con
         ended_ms=ended,
         tags=_clipped(_parent_tags(plan) | {NOTE_TAG: notes.run_note(plan, counts)}, LONGEST_TAG),
         params=_clipped(_parent_params(plan), LONGEST_PARAM),
-        metrics=tuple(Point(f"outcome.{name}", count, ended) for name, count in sorted(counts.items())),
+        metrics=tuple(Point(f"outcome.{name}", count, ended, len(records)) for name, count in sorted(counts.items())),
     )
 
 

@@ -117,9 +117,10 @@ class MlflowProjection:
     def _update_parent(self, run: Run, content: Content, digest: str) -> None:
         tags = {name: text for name, text in content.tags.items() if run.data.tags.get(name) != text}
         metrics = [point for point in content.metrics if run.data.metrics.get(point.name) != point.value]
+        step = max((point.step for point in content.metrics), default=0)
         # A retry can leave an outcome without any variant; MLflow forgets nothing, so it is told.
         gone = set(run.data.metrics) - {point.name for point in content.metrics}
-        zeros = [_metric(name, 0.0, content.ended_ms, 0) for name in sorted(gone) if run.data.metrics[name] != 0]
+        zeros = [_metric(name, 0.0, content.ended_ms, step) for name in sorted(gone) if run.data.metrics[name] != 0]
         points = [_metric(p.name, p.value, p.at_ms, p.step) for p in metrics]
         _log(self.connection, run.info.run_id, points + zeros, {}, tags | {DIGEST_TAG: digest})
 

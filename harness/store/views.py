@@ -27,7 +27,16 @@ _MORE_METRICS = ("timesteps_per_second", "step_ms_median", "peak_memory_bytes", 
 _PINNED = {"attributes.`Run Name`": 110, "attributes.`Created`": 115}
 """Columns that MLflow always shows, at their least width: the axes say what the name says."""
 
-_WIDTHS = {"cell": 75, "bidirectional": 100, "cudnn": 65, "placement": 170, "outcome": 115, "path": 70, "device": 70}
+_WIDTHS = {
+    "cell": 75,
+    "bidirectional": 100,
+    "cudnn": 65,
+    "placement": 170,
+    "outcome": 115,
+    "path": 70,
+    "device": 70,
+    "timed-on": 80,
+}
 
 
 def view_key(run: str) -> str:
@@ -44,9 +53,9 @@ def table_columns(plan: Plan) -> list[str]:
     headline = [axis for axis in HEADLINE_AXES if axis in values]
     varying = [axis_param(axis) for axis, seen in values.items() if len(seen) > 1 and axis not in HEADLINE_AXES]
     return [
-        *(f"params.`{name}`" for name in (*headline, "outcome", "path")),
+        *(f"params.`{name}`" for name in (*headline, "outcome", "device", "path")),
         "metrics.`sequences_per_second`",
-        *(f"params.`{name}`" for name in (*varying, "device", "phase")),
+        *(f"params.`{name}`" for name in ("timed-on", *varying, "phase")),
         *(f"metrics.`{name}`" for name in _MORE_METRICS),
     ]
 

@@ -1,0 +1,209 @@
+"""What MLflow is told, without MLflow."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from store_samples import FINE, HANGS, MESSAGE, PLAN, RAISES, RECORDS, RUN, cpu_record, stub_record, variant
+
+from harness.model import Device, Outcome, Record, Settings
+from harness.report.frame import results_frame
+from harness.store import views
+from harness.store.content import Content, child_content, parent_content
+from harness.store.evidence import by_device, count_outcomes, is_complete, span_ms
+from harness.store.notes import fenced
+
+
+def values(content: Content) -> dict[str, float]:
+    return {point.name: point.value for point in content.metrics if point.step == 0}
+
+
+def history(content: Content, name: str) -> list[tuple[int, float]]:
+    return [(point.step, point.value) for point in content.metrics if point.name == name]
+
+
+def test_a_stub_record_alone_has_no_number_and_says_that_it_is_one() -> None:
+    record = replace(cpu_record(RAISES), device=Device.STUB)  # even if it came with numbers
+    content = child_content(PLAN, RAISES, [record])
+    assert content.metrics == ()
+    assert content.name.endswith("[stub]")
+    assert content.tags["harness.device"] == content.params["device"] == "stub"
+    assert "timed-on" not in content.params
+    assert "no number of theirs is a measurement" in content.tags["mlflow.note.content"]
+
+
+def test_the_outcome_is_the_stubs_and_the_numbers_are_the_cpus() -> None:
+    content = child_content(PLAN, RAISES, RECORDS[:2])
+    assert content.status == "FAILED"
+    assert content.name == f"{RAISES.label} [stub+cpu]"
+    expected = {"outcome": "backward-error", "device": "stub", "path": "cudnn", "phase": "backward", "timed-on": "cpu"}
+    assert expected.items() <= content.params.items()
+    assert {"cell": "lstm", "bidirectional": "true", "cudnn": "on", "layers": "2"}.items() <= content.params.items()
+    assert content.tags["harness.error"] == MESSAGE
+    assert content.tags["harness.outcome.cpu"] == "ok"
+    assert (content.tags["harness.epoch"], content.tags["harness.step"]) == ("2", "1")
+    assert content.tags["harness.key"] == RAISES.key
+    assert values(content) == {
+        "sequences_per_second": 32.0, "timesteps_per_second": 640.0, "step_ms_median": 500.0, "first_step_ms": 750.0,
+        "epoch_reached": 3, "step_reached": 6, "first_loss": 2.5, "last_loss": 1.5, "peak_memory_bytes": 1000,
+        "attempt_s": 4.0,
+    }  # fmt: skip
+    assert history(content, "step_ms") == [(1, 500.0), (2, 1000.0), (3, 500.0)]
+    assert history(content, "step_ms_warmup") == [(1, 4500.0)]
+
+
+def test_what_did_not_end_well_claims_no_speed() -> None:
+    content = child_content(PLAN, HANGS, RECORDS[4:])
+    assert content.status == "KILLED"
+    assert not {"sequences_per_second", "step_ms_median", "step_ms"} & {point.name for point in content.metrics}
+    assert "timed-on" not in content.params
+    assert values(content)["epoch_reached"] == 3
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status"),
+    [
+        ("ok", "FINISHED"), ("backward-error", "FAILED"), ("error", "FAILED"), ("oom", "FAILED"), ("crash", "FAILED"),
+        ("timeout", "KILLED"), ("skipped", "KILLED"), ("not-run", "KILLED"),
+    ],
+)  # fmt: skip
+def test_only_ok_is_finished(outcome: str, status: str) -> None:
+    assert child_content(PLAN, FINE, [stub_record(FINE, Outcome(outcome))]).status == status
+
+
+def test_numbers_that_are_not_finite_are_left_out() -> None:
+    content = child_content(PLAN, FINE, [cpu_record(FINE, first_loss=float("inf"), last_loss=float("nan"))])
+    assert not {"first_loss", "last_loss"} & values(content).keys()
+
+
+def test_a_retry_replaces_and_the_worst_replicate_counts() -> None:
+    found = [
+        cpu_record(FINE, Outcome.CRASH), cpu_record(FINE, attempt=2),
+        cpu_record(FINE, Outcome.ERROR, replicate=1), cpu_record(FINE, replicate=2),
+    ]  # fmt: skip
+    (evidence,) = by_device(found)
+    assert [record.attempt for record in evidence.records] == [2, 1, 1]
+    assert evidence.decisive.outcome is Outcome.ERROR
+    assert not evidence.timed
+
+
+def test_numbers_are_the_medians_of_the_replicates() -> None:
+    found = [cpu_record(FINE, seconds=s, replicate=i) for i, s in enumerate((0.5, 0.25, 8.0))]
+    assert values(child_content(PLAN, FINE, found))["step_ms_median"] == 500.0
+
+
+def test_a_gpus_numbers_come_first_and_the_cpus_say_whose_they_are() -> None:
+    gpu = replace(cpu_record(FINE, seconds=0.25), device=Device.CUDA)
+    content = child_content(PLAN, FINE, [cpu_record(FINE), gpu])
+    assert values(content)["step_ms_median"] == 250.0
+    assert values(content)["cpu/step_ms_median"] == 500.0
+    assert content.params["timed-on"] == "cuda"
+
+
+def test_an_axis_that_has_a_facts_name_keeps_its_value() -> None:
+    odd = variant(device="mine")
+    content = child_content(PLAN, odd, [stub_record(odd)])
+    assert (content.params["device"], content.params["axis_device"]) == ("stub", "mine")
+
+
+def test_a_seed_programs_losses_are_told_by_epoch_and_its_files_go_along(tmp_path: Path) -> None:
+    plot = tmp_path / "losses.png"
+    plot.write_bytes(b"png")
+    results = {
+        "program": "brnn-mnist", "dataset": "digits of scikit-learn", "dataset_reason": "MNIST cannot be had",
+        "epochs": [{"epoch": 1, "train_loss": 2.0, "test_accuracy": 0.5}, {"epoch": 2, "train_loss": None}],
+        "step_losses": [2.5, None, 1.5], "plot": str(plot), "checkpoint": str(tmp_path / "gone.pt"),
+    }  # fmt: skip
+    content = child_content(PLAN, FINE, [cpu_record(FINE, results=results)])
+    assert history(content, "train_loss") == [(1, 2.0)]
+    assert history(content, "test_accuracy") == [(1, 0.5)]
+    assert history(content, "step_loss") == [(1, 2.5), (3, 1.5)]
+    assert content.files == (plot,)
+    assert content.params["dataset"] == "digits of scikit-learn"
+    assert content.tags["harness.dataset_reason"] == "MNIST cannot be had"
+
+
+def test_long_text_is_cut_where_mlflow_would_refuse_it() -> None:
+    record = replace(stub_record(FINE, Outcome.ERROR), error_message="x" * 20_000)
+    assert all(len(text) <= 4000 for text in child_content(PLAN, FINE, [record]).tags.values())
+
+
+def test_the_digest_changes_with_the_content_alone() -> None:
+    first, again = (child_content(PLAN, RAISES, RECORDS[:2]) for _ in range(2))
+    assert first.digest == again.digest
+    assert child_content(PLAN, RAISES, [RECORDS[0], cpu_record(RAISES, last_loss=1.25)]).digest != first.digest
+
+
+def test_counts_walk_the_plan() -> None:
+    assert count_outcomes(PLAN, RECORDS[:3]) == {
+        "backward-error": 1, "ok": 1, "not-run": 1,
+        "backward-error.stub": 1, "ok.stub": 1, "not-run.stub": 1, "ok.cpu": 1, "not-run.cpu": 2,
+    }  # fmt: skip
+    foreign = replace(RECORDS[2], run="another")
+    assert count_outcomes(PLAN, [*RECORDS[:2], foreign])["not-run"] == 2
+
+
+def test_a_run_is_complete_when_every_planned_attempt_has_a_record() -> None:
+    assert is_complete(PLAN, RECORDS)
+    assert not is_complete(PLAN, RECORDS[:-1])
+    twice = replace(PLAN, settings=Settings(replicates=2))
+    assert not is_complete(twice, RECORDS)
+    assert is_complete(twice, [*RECORDS, *(replace(r, replicate=1) for r in RECORDS if r.device is Device.CPU)])
+
+
+def test_the_parent_says_what_was_run_and_what_came_of_it() -> None:
+    content = parent_content(PLAN, RECORDS, status="FINISHED")
+    assert content.tags["harness.run"] == RUN
+    assert content.tags["mlflow.source.git.commit"] == "0123abc"
+    assert content.params["environment.cuda.devices"] == "a, b"
+    assert "environment.cuda.version" not in content.params
+    assert content.params["settings.learning_rate"] == "0.01"
+    assert history(content, "outcome.backward-error") == [(len(RECORDS), 1)]
+    note = content.tags["mlflow.note.content"]
+    assert "| stub | 1 | 1 | 1 | 0 |" in note
+    assert "``A | `small` one``" in note.replace("`` ", "``").replace(" ``", "``")
+
+
+def test_times_are_the_attempts_own() -> None:
+    assert span_ms(RECORDS[:2], PLAN.created) == (1738315801500, 1738315806000)
+    assert span_ms([Record(RUN, "k", "l", Device.CPU, Outcome.CRASH)], PLAN.created) == (1738315800000, 1738315800000)
+
+
+def test_the_store_and_the_report_tell_the_same_numbers() -> None:
+    rows = {(row["key"], row["device"]): row for row in results_frame(PLAN, RECORDS).to_dict("records")}
+    for planned in PLAN.variants:
+        content = child_content(PLAN, planned, [record for record in RECORDS if record.key == planned.key])
+        for name in ("sequences_per_second", "timesteps_per_second", "step_ms_median", "peak_memory_bytes"):
+            reported, told = rows[planned.key, "cpu"][name], values(content).get(name)
+            assert told == reported if told is not None else pd.isna(reported), name
+        assert rows[planned.key, "stub"]["outcome"] == content.params["outcome"]
+
+
+@pytest.mark.parametrize("text", ["`", "a ``` b", "``", "", "line\nbreak", "<b>&</b>"])
+def test_a_code_span_cannot_be_left(text: str) -> None:
+    span = fenced(text)
+    fence = span[: len(span) - len(span.lstrip("`"))]
+    assert span.endswith(fence)
+    assert fence not in span[len(fence) : -len(fence)].strip().split()
+    assert "\n" not in span
+
+
+def test_the_prepared_table_shows_the_axes_the_outcome_and_the_speed_of_this_run_only() -> None:
+    state = views.view_state(PLAN, "parent-id")
+    assert state["searchFilter"] == "tags.mlflow.parentRunId = 'parent-id'"
+    assert state["selectedColumns"][:9] == [
+        "params.`cell`", "params.`bidirectional`", "params.`cudnn`", "params.`placement`", "params.`outcome`",
+        "params.`device`", "params.`path`", "metrics.`sequences_per_second`", "params.`timed-on`",
+    ]  # fmt: skip
+    assert "params.`layers`" not in state["selectedColumns"]
+    more = replace(PLAN, variants=(*PLAN.variants, variant(layers=3)))
+    assert "params.`layers`" in views.table_columns(more)
+
+
+def test_links_are_whole() -> None:
+    assert views.table_link("http://h:1/", "7", RUN) == (
+        f"http://h:1/#/experiments/7/runs?workflowType=machine_learning&viewStateShareKey=harness-{RUN}"
+    )
+    link = views.compare_link("http://h:1", "7", ["a", "b"])
+    assert link == "http://h:1/#/compare-runs?runs=%5B%22a%22%2C%22b%22%5D&experiments=%5B%227%22%5D"
