@@ -15,6 +15,9 @@ from typing import Any, ClassVar
 KEY_SCHEME = 1
 """Version of the identity scheme; part of every key, so that keys of two schemes never meet."""
 
+_NAN_SURVIVES = {"ser_json_inf_nan": "strings"}
+"""JSON has no NaN and no infinity; as strings they survive the journey and stay what they were."""
+
 Value = str | int | float | bool
 """What an axis may hold."""
 
@@ -129,7 +132,7 @@ class Settings:
     steps after each epoch; ``warmup_epochs`` how many leading epochs are marked as warm-up; ``deadline`` is in
     seconds per attempt; ``replicates`` counts attempts per variant and timed device;
     ``threads`` is how many PyTorch may use on the CPU, 0 leaves it to PyTorch. One is the default because several
-    spin-wait for each other: with any other load on the machine a step of a small RNN was seen to take 40 times as long.
+    spin-wait for each other: under other load a step of a small RNN was seen to take 40 times as long.
     """
 
     epochs: int = 3
@@ -161,6 +164,8 @@ class Plan:
     notes: tuple[str, ...] = ()
     schema: int = 1
 
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = _NAN_SURVIVES
+
     @property
     def attempts(self) -> int:
         """How many attempts complete this plan: replicates apply where kernels really run."""
@@ -182,6 +187,8 @@ class Order:
     """Path of a seed program to run instead of the matrix's own step loop; empty for a matrix variant."""
     arguments: tuple[str, ...] = ()
     schema: int = 1
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = _NAN_SURVIVES
 
     @property
     def name(self) -> str:
@@ -265,8 +272,7 @@ class Record:
     output_tail: str | None = None
     schema: int = 1
 
-    # JSON has no NaN; as strings they survive the journey and stay what they were.
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"ser_json_inf_nan": "strings"}
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = _NAN_SURVIVES
 
 
 class Caveat(StrEnum):
