@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
+from enum import Enum
 from mmap import mmap
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from harness.errors import JournalError
 from harness.model import Order, Phase, Plan, Record
@@ -26,6 +28,7 @@ PLAN_SCHEMA = 1
 _NEWEST: dict[type, int] = {Order: ORDER_SCHEMA, Record: RECORD_SCHEMA, Plan: PLAN_SCHEMA}
 _ADAPTERS: dict[type, TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in _NEWEST}
 _ANY_OBJECT: TypeAdapter[Mapping[str, Any]] = TypeAdapter(Mapping[str, Any])
+_NOUNS: dict[type, str] = {Order: "an order", Record: "a record", Plan: "a plan"}
 
 T = TypeVar("T", Order, Record, Plan)
 
@@ -35,8 +38,30 @@ class NewerSchemaError(JournalError):
 
 
 def dump(thing: Order | Record | Plan) -> str:
-    """``thing`` as one line of JSON, without a newline; absent fields are left out."""
-    return _ADAPTERS[type(thing)].dump_json(thing, exclude_none=True).decode()
+    """``thing`` as one line of JSON, without a newline; absent fields are left out.
+
+    Half of a surrogate pair, as file names and damaged text hold them, is written as ``\\udc80`` in plain letters.
+    """
+    adapter = _ADAPTERS[type(thing)]
+    try:
+        return adapter.dump_json(thing, exclude_none=True).decode()
+    except PydanticSerializationError:
+        return adapter.dump_json(_encodable(thing), exclude_none=True).decode()
+
+
+def _encodable(value: Any) -> Any:
+    match value:
+        case Enum():
+            return value
+        case str():
+            return value.encode("utf-8", "backslashreplace").decode()
+        case Mapping():
+            return {_encodable(key): _encodable(item) for key, item in value.items()}
+        case list() | tuple():
+            return type(value)(map(_encodable, value))
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{field.name: _encodable(getattr(value, field.name)) for field in fields(value)})
+    return value
 
 
 def load(kind: type[T], line: str | bytes) -> T:
@@ -46,19 +71,22 @@ def load(kind: type[T], line: str | bytes) -> T:
         NewerSchemaError: the line has a schema that this version does not know.
         JournalError: the line is not JSON, or not a ``kind``.
     """
-    noun = kind.__name__.lower()
+    noun = _NOUNS[kind]
     try:
-        schema = _ANY_OBJECT.validate_json(line).get("schema")
-        if isinstance(schema, int) and schema > _NEWEST[kind]:
+        # In the strict sense: a schema that is no integer is nothing that any version wrote.
+        schema = _ANY_OBJECT.validate_json(line).get("schema", 1)
+        if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
+            raise JournalError(f"not {noun}: its schema is {str(schema)[:20]!r}")
+        if schema > _NEWEST[kind]:
             raise NewerSchemaError(
-                f"this {noun} has schema {schema}, newer than the {_NEWEST[kind]} that this harness reads",
+                f"this is {noun} of schema {schema}, newer than the {_NEWEST[kind]} that this harness reads",
                 "Upgrade harness to read it.",
             )
         thing: T = _ADAPTERS[kind].validate_json(line)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the line"
-        raise JournalError(f"not a {noun}: {where}: {first['msg']}") from error
+        raise JournalError(f"not {noun}: {where}: {first['msg']}") from error
     return thing
 
 
