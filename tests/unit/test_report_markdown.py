@@ -222,6 +222,18 @@ def test_throughput_names_its_device_and_says_what_a_cpu_cannot_say() -> None:
     assert len(re.findall(r"^\| (?:rnn|lstm|gru)", report, flags=re.MULTILINE)) == 8
 
 
+def test_pairs_of_equal_work_that_differ_wildly_discredit_the_times_of_a_cpu() -> None:
+    doubt = "the times cannot be believed"
+    plan = make_plan(placements=("train-always",), devices=(Device.CPU,))
+    assert doubt not in render(plan, make_records(plan), "md")
+    slow = {v.key for v in plan.variants[::4]}
+    records = [
+        replace(r, samples=tuple(replace(s, wall_s=3 * s.wall_s) for s in r.samples)) if r.key in slow else r
+        for r in make_records(plan)
+    ]
+    assert doubt in render(plan, records, "md")
+
+
 def test_outcome_and_speed_are_joined_per_variant_and_columns_name_their_device() -> None:
     plan = make_plan(placements=("train-always", "eval-always"), cells=("lstm",), directions=(False,))
     every = section(render(plan, make_records(plan), "md"), "Every variant")

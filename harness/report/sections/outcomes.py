@@ -115,7 +115,7 @@ def _each(odd: pd.DataFrame) -> Iterator[str]:
     for label, word in odd[["label", "word"]].head(LIMIT).itertuples(index=False):
         yield f"- {text.plain(str(label))}: {word}"
     if len(odd) > LIMIT:
-        yield f"- and {len(odd) - LIMIT:,} more, with no value of an axis common to them; `results.csv` has every variant"
+        yield f"- and {len(odd) - LIMIT:,} more, with nothing in common; `results.csv` has every variant"
 
 
 def _majority(outcomes: pd.Series) -> str:

@@ -9,6 +9,8 @@ from harness.report import text
 from harness.report.evidence import Evidence
 
 SPEED = "sequences_per_second"
+NOISY = 1.3
+"""Where one pair in ten of equal work differs by more than this factor, the machine was not quiet."""
 
 
 def pairs(evidence: Evidence, device: Device) -> pd.DataFrame:
@@ -86,5 +88,17 @@ def _caption(evidence: Evidence, device: Device, paired: pd.DataFrame) -> str:
         return f"{first} Only pairs whose first side was seen to take the cuDNN path, and whose second was not, count."
     return (
         f"{first} **On a CPU the cuDNN flag has no effect**: both sides ran the same kernels, and how far the ratios "
-        "are from 1 shows how noisy this measurement is, not what cuDNN is worth."
+        f"are from 1 shows how noisy this measurement is, not what cuDNN is worth.{_noise(paired)}"
+    )
+
+
+def _noise(paired: pd.DataFrame) -> str:
+    """What pairs that ought to be alike say about the machine."""
+    ratio = paired["ratio"]
+    apart = float(ratio.where(ratio >= 1, 1 / ratio).quantile(0.9))
+    if apart < NOISY:
+        return ""
+    return (
+        f" **Here they say that the times cannot be believed**: one pair in ten differs by a factor of {apart:.1f} or "
+        "more, though both sides do the same work. The machine was busy with something else."
     )
