@@ -100,5 +100,5 @@ def _noise(paired: pd.DataFrame) -> str:
         return ""
     return (
         f" **Here they say that the times cannot be believed**: one pair in ten differs by a factor of {apart:.1f} or "
-        "more, though both sides do the same work. The machine was busy with something else."
+        "more, though both sides do the same work. The machine was probably busy with something else."
     )
