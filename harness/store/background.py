@@ -147,7 +147,7 @@ class BackgroundProjection:
             self._ending = lambda projection: projection.finish(ending, kept, files)
             self._paused = False
             self._changed.notify_all()
-        self._wait(None if ending is Ending.COMPLETE else time.monotonic() + self._hurry_s)
+        self._wait(hurry=ending is not Ending.COMPLETE)
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -163,15 +163,17 @@ class BackgroundProjection:
                 reasons.append(f"The run was not closed in MLflow ({why}). `harness sync {self._run}` closes it.")
             return tuple(reasons)
 
-    def _wait(self, hurry_at: float | None) -> None:
-        """Wait until the writer is done, or has not moved for too long."""
+    def _wait(self, *, hurry: bool) -> None:
+        """Wait until the writer is done, or has not moved for too long. The hurry begins when MLflow is open."""
         with self._changed:
             moves, moved_at = self._moves, time.monotonic()
+            hurry_at = moved_at + self._hurry_s if hurry and moves else None
             while not self._done:
                 self._changed.wait(_LOOK_S)
                 now = time.monotonic()
                 if self._moves != moves:
                     moves, moved_at = self._moves, now
+                    hurry_at = hurry_at or (now + self._hurry_s if hurry else None)
                 if hurry_at is not None and now > hurry_at and self._waiting:
                     self._reason = self._reason or "the run was interrupted"
                     self._waiting.clear()
