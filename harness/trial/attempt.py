@@ -48,7 +48,14 @@ def _run_variant(order: Order, crumb: Breadcrumb, record: Record) -> Record:
     # SystemExit too: an exit from inside a variant is a finding about that variant.
     except BaseException as error:
         record = with_error(record, error)
-    return record if loop is None else replace(record, **_seen_by(loop, failed=record.outcome is not Outcome.OK))
+    if loop is None:
+        return record
+    record = replace(record, **_seen_by(loop))
+    try:
+        return replace(record, **_measured_by(loop, failed=record.outcome is not Outcome.OK))
+    # After a sticky CUDA error every question to the device raises it again; where it came late, it comes here.
+    except Exception as error:
+        return record if record.outcome is not Outcome.OK else with_error(record, error)
 
 
 def _run_program(order: Order, crumb: Breadcrumb, record: Record) -> Record:
@@ -64,17 +71,21 @@ def with_error(record: Record, error: BaseException) -> Record:
         record,
         outcome=classify.outcome_of(error),
         error_type=classify.type_name(error),
-        error_message=classify.clip(str(error)),
+        error_message=classify.clip(classify.message_of(error)),
         fingerprint=classify.fingerprint(error),
         traceback_tail=classify.traceback_tail(error),
     )
 
 
-def _seen_by(loop: Loop, *, failed: bool) -> dict[str, Any]:
+def _seen_by(loop: Loop) -> dict[str, Any]:
     seen: dict[str, Any] = {"phase": loop.phase, "epoch": loop.epoch or None, "step": loop.step or None}
     if loop.watch is not None:
         seen |= {"sightings": loop.watch.sightings, "path": loop.watch.path}
-    seen |= _memory(loop.device, stub=not loop.computes)
+    return seen
+
+
+def _measured_by(loop: Loop, *, failed: bool) -> dict[str, Any]:
+    seen = _memory(loop.device, stub=not loop.computes)
     if not loop.computes:
         return seen  # no kernel ran: whatever the numbers are, they mean nothing
     if loop.batch is not None:
@@ -121,4 +132,4 @@ def _facts(device: Device) -> dict[str, Any]:
     try:
         return device_facts(device)
     except Exception as error:
-        return {"facts_error": f"{type(error).__name__}: {classify.clip(str(error))}"}
+        return {"facts_error": f"{type(error).__name__}: {classify.clip(classify.message_of(error))}"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import re
 import traceback
@@ -15,12 +16,15 @@ from harness.model import Outcome
 _BACKWARD_ERROR = re.compile(r"\b(cudnn|miopen) RNN backward can only be called in training mode", re.IGNORECASE)
 
 # Device and host memory run out under many names; only those that can mean nothing else are listed.
+# CUBLAS_STATUS_NOT_INITIALIZED and CUDNN_STATUS_INTERNAL_ERROR often are out-of-memory, and as often are not.
 _OUT_OF_MEMORY = re.compile(
-    r"CUDA out of memory|CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED|cudaErrorMemoryAllocation"
-    r"|DefaultCPUAllocator: .*(can't allocate|not enough) memory|HIP out of memory",
+    r"\b(CUDA|HIP)( driver| runtime)?( error:)? out of memory"
+    r"|\bCU[A-Z]+_(STATUS_)?(INTERNAL_ERROR_(HOST|DEVICE)_)?ALLOC(ATION)?_FAILED|miopenStatusAllocFailed"
+    r"|cudaErrorMemoryAllocation|hipErrorOutOfMemory|std::bad_alloc"
+    r"|DefaultCPUAllocator: .*(can't allocate|not enough) memory",
     re.IGNORECASE | re.DOTALL,
 )
-_VOLATILE = re.compile(r"0x[0-9a-fA-F]+|\d+(\.\d+)?")
+_VOLATILE = re.compile(r"0x[0-9a-fA-F]+|[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 
 MESSAGE_LIMIT = 2000
 FRAMES = 6
@@ -28,12 +32,22 @@ FRAMES = 6
 
 def outcome_of(error: BaseException) -> Outcome:
     """The outcome of an attempt that ended in ``error``."""
-    message = str(error)
+    message = message_of(error)
     if isinstance(error, torch.OutOfMemoryError | MemoryError) or _OUT_OF_MEMORY.search(message):
+        return Outcome.OOM
+    if isinstance(error, OSError) and error.errno == errno.ENOMEM:
         return Outcome.OOM
     if isinstance(error, RuntimeError) and _BACKWARD_ERROR.search(message):
         return Outcome.BACKWARD_ERROR
     return Outcome.ERROR
+
+
+def message_of(error: BaseException) -> str:
+    """``str(error)``, also where the exception's own code fails at that."""
+    try:
+        return str(error)
+    except Exception as failure:
+        return f"<no message: {type(failure).__name__} while it was made>"
 
 
 def type_name(error: BaseException) -> str:
@@ -44,8 +58,9 @@ def type_name(error: BaseException) -> str:
 
 def fingerprint(error: BaseException) -> str:
     """Eight hex digits that are equal for equal failures: type and message without numbers and addresses."""
-    text = f"{type_name(error)}: {_VOLATILE.sub('#', str(error).splitlines()[0] if str(error) else '')}"
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
+    first_line = next(iter(message_of(error).splitlines()), "")
+    text = f"{type_name(error)}: {_VOLATILE.sub('#', first_line)}"
+    return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()[:8]
 
 
 def traceback_tail(error: BaseException) -> str:

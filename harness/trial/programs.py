@@ -53,14 +53,25 @@ def run_program(order: Order, crumb: Breadcrumb) -> Progress:
     except BaseException as error:
         progress.error = error
         progress.phase = Phase.BACKWARD if outcome_of(error) is Outcome.BACKWARD_ERROR else None
-    if result is not None:
-        progress.results = json.loads(result.to_json())
-        failed_at = progress.results.get("failed_at")
-        if failed_at:
-            progress.epoch, progress.step = failed_at["epoch"], failed_at["step"]
+    try:
+        if result is not None:
+            _read_result(result, progress)
+    # What it cannot report is its own failure too, unless it had one before.
+    except BaseException as error:
+        progress.error = progress.error or error
     if not order.device.computes:
         progress.results = {name: value for name, value in progress.results.items() if name not in MEASURED}
     return progress
+
+
+def _read_result(result: Any, progress: Progress) -> None:
+    results = json.loads(result.to_json())
+    if not isinstance(results, dict):
+        raise TypeError(f"a result is an object with names, not a {type(results).__name__}")
+    progress.results = results
+    failed_at = progress.results.get("failed_at")
+    if failed_at:
+        progress.epoch, progress.step = failed_at["epoch"], failed_at["step"]
 
 
 def _load(file: Path) -> ModuleType:
