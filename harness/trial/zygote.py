@@ -46,9 +46,35 @@ def _preload() -> None:
     from harness.trial import attempt, facts  # noqa: F401
 
     facts.host_facts()
+    warm_up()
     # The children share these pages; a collection that touched every object would copy them.
     gc.collect()
     gc.freeze()
+
+
+def warm_up() -> None:
+    """Do once what every child would do first: a forward with a graph, a loss and an optimizer step, on one thread.
+
+    That pays for lazy initialisation and page faults, about a third of a short attempt. A backward is not among it: it
+    would start autograd's threads, which a fork does not copy. One thread, so that no OpenMP pool is made either.
+    """
+    import torch
+    from torch import nn
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    head = nn.Linear(4, 4)
+    for cell in (nn.RNN, nn.LSTM, nn.GRU):
+        for bidirectional in (False, True):
+            rnn = cell(4, 2 if bidirectional else 4, 2, bidirectional=bidirectional, dropout=0.1)
+            output, _ = rnn(torch.randn(3, 2, 4))
+            nn.functional.cross_entropy(head(output.mean(0)), torch.tensor([0, 1]))
+    optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+    for weight in head.parameters():
+        weight.grad = torch.zeros_like(weight)
+    optimizer.step()
+    optimizer.zero_grad()
+    torch.set_num_threads(threads)
 
 
 class Zygote:
