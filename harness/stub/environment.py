@@ -22,6 +22,11 @@ def child_environment(
         "LD_LIBRARY_PATH": _in_front(str(driver_folder), base.get("LD_LIBRARY_PATH", "")),
         # Convolutions: the newer API of cuDNN looks for an engine, which takes a GPU; the older calls can be answered.
         "TORCH_CUDNN_V8_API_DISABLED": "1",
+        # Attention: the same API again, which newer versions of PyTorch would choose first on this device.
+        "TORCH_CUDNN_SDPA_DEPRIORITIZED": "1",
+        # Autograd's threads are not woken to be ended at exit, where they would race with the interpreter's own end
+        # (csrc/exit.c); nor does the process wait ten seconds for one that hangs.
+        "TORCH_AUTOGRAD_SHUTDOWN_WAIT_LIMIT": "0",
     }
     if not zeroes_memory:
         # This torch has no hook to clear memory at (csrc/zeroing.c). Uncached memory is zero too, at the price of

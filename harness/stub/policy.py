@@ -58,7 +58,7 @@ def _nvidia(pattern: str, why: str) -> Rule:
 _GIVE_BACK = _succeed(r"\w*(Destroy|Free|Unregister|Deregister|Release|Abort|Finalize)\w*", "gives something back")
 
 _KERNELS_BLAS = (
-    r"cublas\w*(gemm|gemv|axpy|copy|scal|swap|rot|ger[cu]?|symm|hemm|symv|hemv|syrk?2?k?|herk?2?k?|syr2?|her2?"
+    r"cublas\w*([Gg]emm|gemv|axpy|copy|scal|swap|rot|ger[cu]?|symm|hemm|symv|hemv|syrk?2?k?|herk?2?k?|syr2?|her2?"
     r"|trmm|trmv|trsm|trsv)(Batched|StridedBatched|Ex|BatchedEx|StridedBatchedEx|GroupedBatched|GroupedBatchedEx)?(_v2)?(_64)?"
 )
 
