@@ -72,9 +72,7 @@ def bench_stub(folder: Path, environment: dict[str, str]) -> None:
     each = {count: seconds / count for count, seconds in whole.items()}
     print("\nvariants on the stub, two attempts at once")
     print(f"  1,000 in one warm process         {warm:7.2f} s    {1000 / warm:6.0f} a second")
-    print(
-        f"  1,000 with harness run            {whole[1000]:7.2f} s    {1000 / whole[1000]:6.0f} a second   bar 45 s, aim 30"
-    )
+    print(f"  1,000 with harness run            {whole[1000]:7.2f} s    {1000 / whole[1000]:6.0f} a second   bar 45 s")
     print(f"  per variant, 4,000 against 500    {each[4000] / each[500]:7.2f} x    bar 1.2")
     print(f"  ({each[500] * 1000:.1f} ms at 500, {each[1000] * 1000:.1f} at 1,000, {each[4000] * 1000:.1f} at 4,000)")
 
