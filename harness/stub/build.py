@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import os
@@ -17,20 +16,14 @@ from pathlib import Path
 from filelock import FileLock
 
 from harness.errors import StubUnavailableError
-from harness.stub import elf
 from harness.stub.compiler import CompileError, Compiler, find_compiler
 from harness.stub.environment import child_environment
-from harness.stub.generate import driver_functions, generated_source
-from harness.stub.policy import DRIVER, Decision, decide
+from harness.stub.libraries import DRIVER_FOLDER, PRELOAD, Libraries, compile_libraries
+from harness.stub.policy import Treatment
 from harness.stub.torch_install import TorchInstall, current_torch_folder, read_torch_install
 
-PRELOAD = "libharness_stub.so"
-DRIVER_LIBRARY = "libcuda.so.1"
 MANIFEST = "build.json"
 _HERE = Path(__file__).parent
-_CSRC = _HERE / "csrc"
-_DRIVER_SOURCES = ("driver.c", "refuse.c", "settings.c")
-_HOOK = "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE"
 
 
 @dataclass(frozen=True)
@@ -83,7 +76,7 @@ def _cache_folder() -> Path:
 
 def _key(install: TorchInstall) -> str:
     digest = hashlib.sha256(f"{install.version} {install.build_id}".encode())
-    for path in sorted([*_CSRC.rglob("*"), *_HERE.glob("*.py")]):
+    for path in sorted([*(_HERE / "csrc").rglob("*"), *_HERE.glob("*.py")]):
         if path.is_file():
             digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:20]
@@ -95,12 +88,12 @@ def _load(folder: Path) -> StubBuild | None:
         build = StubBuild(
             folder=folder,
             preload=folder / PRELOAD,
-            driver_folder=folder / "driver",
+            driver_folder=folder / DRIVER_FOLDER,
             **{**stored, "refused": tuple(stored["refused"])},
         )
     except (OSError, ValueError, TypeError, KeyError):
         return None
-    complete = build.preload.exists() and (build.driver_folder / DRIVER_LIBRARY).exists()
+    complete = build.preload.exists() and build.driver_folder.is_dir()
     return build if complete else None
 
 
@@ -110,7 +103,7 @@ def _build(install: TorchInstall, folder: Path) -> StubBuild:
     work = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
     try:
         started = datetime.now(UTC)
-        facts = _compile(install, Compiler(command, work / "compile.log"), work)
+        facts = _facts(install, compile_libraries(install, Compiler(command, work / "compile.log"), work))
         facts |= {
             "compiler": " ".join(command),
             "built_at": started.isoformat(timespec="seconds"),
@@ -138,56 +131,13 @@ def _compile_failure(work: Path, folder: Path) -> StubUnavailableError:
     )
 
 
-def _compile(install: TorchInstall, compiler: Compiler, work: Path) -> dict[str, object]:
-    """Compile what is written by hand, look what is still missing, generate that, and link."""
-    options = _options(install)
-    sources = sorted(_CSRC.glob("*.c"))
-    objects = {path.stem: path for path in compiler.compile_all(sources, work, options)}
-    needed = frozenset[str]().union(*(elf.symbols(library).needed for library in install.libraries))
-
-    front = [path for stem, path in objects.items() if stem != "driver"]
-    decisions = decide(needed, _bodies(front))
-    front += compiler.compile_all([_generate(work, "generated", decisions)], work, options)
-    compiler.link(front, work / PRELOAD, PRELOAD)
-
-    (work / "driver").mkdir()
-    back = [objects[Path(name).stem] for name in _DRIVER_SOURCES]
-    header = next(folder / "cuda.h" for folder in install.includes if (folder / "cuda.h").exists())
-    refusals = decide(driver_functions(header), _bodies(back), (DRIVER,))
-    back += compiler.compile_all([_generate(work, "generated_driver", refusals)], work, options)
-    compiler.link(back, work / "driver" / DRIVER_LIBRARY, DRIVER_LIBRARY)
-    return _facts(install, decisions, _HOOK in needed)
-
-
-def _bodies(objects: list[Path]) -> frozenset[str]:
-    return frozenset[str]().union(*(elf.symbols(path, ".symtab").defined for path in objects))
-
-
-def _generate(work: Path, name: str, decisions: list[Decision]) -> Path:
-    path = work / f"{name}.c"
-    path.write_text(generated_source(decisions), encoding="utf-8")
-    return path
-
-
-def _options(install: TorchInstall) -> list[str]:
-    wanted = elf.needed_libraries(install.folder / "lib" / "libtorch_cuda.so")
-    cudnn = next((name for name in wanted if name.startswith("libcudnn.so")), "libcudnn.so.9")
-    includes = [f"-I{_CSRC}", *(f"-isystem{folder}" for folder in install.includes)]
-    return [*includes, f'-DSTUB_CUDNN_LIBRARY="{cudnn}"', f'-DSTUB_TORCH_BUILD_ID="{install.build_id}"']
-
-
-def _facts(install: TorchInstall, decisions: list[Decision], zeroes_memory: bool) -> dict[str, object]:
-    counts = Counter(decision.treatment.value for decision in decisions)
+def _facts(install: TorchInstall, libraries: Libraries) -> dict[str, object]:
+    counts = Counter(decision.treatment.value for decision in libraries.decisions)
     return {
         "torch_version": install.version,
         "cuda_version": install.cuda,
         "torch_build_id": install.build_id,
         "symbols": dict(sorted(counts.items())),
-        "refused": [one.function for one in decisions if one.treatment.value == "refuse"],
-        "zeroes_memory": zeroes_memory,
+        "refused": [one.function for one in libraries.decisions if one.treatment is Treatment.REFUSE],
+        "zeroes_memory": libraries.zeroes_memory,
     }
-
-
-def as_dict(build: StubBuild) -> dict[str, object]:
-    """Return the plain facts of a build."""
-    return dataclasses.asdict(build)

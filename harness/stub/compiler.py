@@ -15,7 +15,7 @@ from pathlib import Path
 
 from harness.errors import StubUnavailableError
 
-# -fexceptions: a refusal raises PyTorch's C++ exception through these frames (csrc/refuse.c).
+# -fexceptions: a refusal raises PyTorch's C++ exception through these frames (csrc/shared/refuse.c).
 FLAGS = ("-std=gnu11", "-O1", "-fPIC", "-fexceptions", "-Wall", "-Wextra", "-pthread")
 
 

@@ -25,11 +25,11 @@ def child_environment(
         # Attention: the same API again, which newer versions of PyTorch would choose first on this device.
         "TORCH_CUDNN_SDPA_DEPRIORITIZED": "1",
         # Autograd's threads are not woken to be ended at exit, where they would race with the interpreter's own end
-        # (csrc/exit.c); nor does the process wait ten seconds for one that hangs.
+        # (csrc/preload/exit.c); nor does the process wait ten seconds for one that hangs.
         "TORCH_AUTOGRAD_SHUTDOWN_WAIT_LIMIT": "0",
     }
     if not zeroes_memory:
-        # This torch has no hook to clear memory at (csrc/zeroing.c). Uncached memory is zero too, at the price of
+        # This torch has no hook to clear memory at (csrc/preload/zeroing.c). Uncached memory is zero too, at the price of
         # the allocator's statistics.
         environment["PYTORCH_NO_CUDA_MEMORY_CACHING"] = "1"
     return environment

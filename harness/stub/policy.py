@@ -127,7 +127,15 @@ _DNN = Family(
 )
 
 _SPARSE = Family("cuSPARSE", r"cusparse(?!Lt)", 10, True, "sparse matrices on the stub device", (_GIVE_BACK,))
-_NCCL_VERSION = _nvidia(r"ncclGet(Version|ErrorString|LastError)", "says what it is")
+_NCCL = (
+    _nvidia(r"ncclGet(Version|ErrorString|LastError)", "says what it is"),
+    _succeed(r"ncclGroup(Start|End)", "brackets"),
+    _succeed(
+        r"nccl(Bcast|Broadcast|Reduce|AllReduce|AllGather|ReduceScatter|Send|Recv)",
+        "a kernel between devices of one process: communicators between processes are refused",
+    ),
+    _GIVE_BACK,
+)
 
 FAMILIES: tuple[Family, ...] = (
     _RUNTIME,
@@ -139,7 +147,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("cuSPARSELt", r"cusparseLt", 10, True, "structured sparsity", (_GIVE_BACK,)),
     Family("cuFFT", r"cufft", 16, True, "Fourier transforms on the stub device", (_GIVE_BACK,)),
     Family("cuRAND", r"curand", 999, True, "", (_GIVE_BACK,)),
-    Family("NCCL", r"nccl[A-Z]", 3, True, "use the gloo backend", (_NCCL_VERSION, _GIVE_BACK)),
+    Family("NCCL", r"nccl[A-Z]", 3, True, "use the gloo backend", _NCCL),
     Family("NVSHMEM", r"nvshmem", 1, True, "symmetric memory", (_GIVE_BACK,)),
     Family("cuFile", r"cuFile[A-Z]", 5001, True, "GPUDirect storage", (_GIVE_BACK,)),
     # A compiler and a profiler need no GPU: NVRTC compiles as ever, and CUPTI says itself that it sees no driver.

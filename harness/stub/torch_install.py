@@ -30,6 +30,10 @@ class TorchInstall:
         """Its shared libraries, in a stable order."""
         return tuple(sorted((self.folder / "lib").glob("lib*.so")))
 
+    def header(self, name: str) -> Path:
+        """Return the path of one of NVIDIA's headers."""
+        return next(folder / name for folder in self.includes if (folder / name).exists())
+
 
 def current_torch_folder() -> Path:
     """Return the folder of the torch that this interpreter would import."""

@@ -54,6 +54,19 @@ static bool enter(allocation new) {
     return true;
 }
 
+static bool fits(int device, size_t size) {
+    return size <= stub_memory_size() && device_bytes[device] <= stub_memory_size() - size;
+}
+
+/* For the stub's libcuda (driver_memory.c): takes memory of a device, or gives it back where the size is negative. */
+bool harness_stub_claim(int device, long long size) {
+    pthread_mutex_lock(&book_lock);
+    bool granted = size < 0 || fits(device, (size_t)size);
+    if (granted) device_bytes[device] += (size_t)size;
+    pthread_mutex_unlock(&book_lock);
+    return granted;
+}
+
 static cudaError_t allocate(void **pointer, size_t size, enum cudaMemoryType type) {
     int device = stub_current_device();
     bool counts = type == cudaMemoryTypeDevice;
@@ -61,7 +74,7 @@ static cudaError_t allocate(void **pointer, size_t size, enum cudaMemoryType typ
     if (!size) return cudaSuccess;
     pthread_mutex_lock(&book_lock);
     cudaError_t error = cudaErrorMemoryAllocation;
-    if (!counts || (size <= stub_memory_size() && device_bytes[device] <= stub_memory_size() - size)) {
+    if (!counts || fits(device, size)) {
         void *memory = stub_map(size);
         if (memory && enter((allocation){memory, size, type, device, true})) {
             if (counts) device_bytes[device] += size;
