@@ -60,6 +60,7 @@ def run_program(order: Order, crumb: Breadcrumb) -> Progress:
     except BaseException as error:
         progress.error = progress.error or error
     if not order.device.computes:
+        _leave_no_artefacts(result)
         progress.results = {name: value for name, value in progress.results.items() if name not in MEASURED}
     return progress
 
@@ -72,6 +73,13 @@ def _read_result(result: Any, progress: Progress) -> None:
     failed_at = progress.results.get("failed_at")
     if failed_at:
         progress.epoch, progress.step = failed_at["epoch"], failed_at["step"]
+
+
+def _leave_no_artefacts(result: Any) -> None:
+    """A plot of losses that nothing computed, or a checkpoint of such weights, must not lie about for someone to find."""
+    for file in (getattr(result, "plot", None), getattr(result, "checkpoint", None)):
+        if file is not None:
+            Path(file).unlink(missing_ok=True)
 
 
 def _load(file: Path) -> ModuleType:
