@@ -76,7 +76,7 @@ def _read_result(result: Any, progress: Progress) -> None:
 
 
 def _leave_no_artefacts(result: Any) -> None:
-    """A plot of losses that nothing computed, or a checkpoint of such weights, must not lie about for someone to find."""
+    """A plot of losses that nothing computed, or a checkpoint of such weights, must not lie about to be found."""
     for file in (getattr(result, "plot", None), getattr(result, "checkpoint", None)):
         if file is not None:
             Path(file).unlink(missing_ok=True)
