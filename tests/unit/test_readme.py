@@ -1,0 +1,41 @@
+"""The README's own matrix, and the docs' lists of axes and settings, are what the code has."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import yaml
+
+from harness.matrix.axes import AXES
+from harness.matrix.document import parse_document
+from harness.matrix.expand import expand
+from harness.model import Settings
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_matrix_in_the_readme_is_one() -> None:
+    (example,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    expansion = expand(parse_document(example, "README.md"))
+    assert len(expansion.variants) == 6
+    assert {exclusion.reason for exclusion in expansion.exclusions} == {yaml.safe_load(example)["exclude"][0]["reason"]}
+
+
+def test_the_docs_name_every_axis_and_setting_and_no_other() -> None:
+    axes, settings = (ROOT / "docs" / "matrix.md").read_text().split("## Settings")
+    _, axes = axes.split("## Axes")
+    assert _first_cells(axes) == set(AXES)
+    assert _first_cells(settings) == {field.name for field in fields(Settings)}
+
+
+def test_the_readme_names_every_axis() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert {name for name in AXES if f"`{name}`" not in text} == set()
+
+
+def _first_cells(text: str) -> set[str]:
+    """The names in the first column of the tables in ``text``."""
+    rows = re.findall(r"^\| (`[^|]*`) \|", text, re.MULTILINE)
+    return {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
