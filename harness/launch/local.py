@@ -20,6 +20,8 @@ from harness.model import Device, Order, Outcome, Record, Settings, Variant
 from harness.wire import dump
 
 TICK_SECONDS = 0.2
+PROBE_SECONDS = 120.0
+"""A driver can take a while to answer, and a broken one never does."""
 LIVES = 2
 """How often an order may go down with its zygote before the order itself is blamed."""
 
@@ -61,12 +63,13 @@ class LocalExecutor:
         Raises:
             LaunchError: the child died over the question.
         """
-        blank = Order("probe", Variant({}, "probe"), Device.CPU, Settings(deadline=120.0))
+        blank = Order("probe", Variant({}, "probe"), Device.CPU, Settings(deadline=PROBE_SECONDS))
         ward = self._start("probe", blank)
         with selectors.DefaultSelector() as selector:
             self._watch(selector, ward)
             while not self._ended:
                 self._wait(selector)
+                self._attend(StopRequest())
         pid, status = self._ended.pop()
         self._retire(pid)
         try:

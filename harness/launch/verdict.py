@@ -20,9 +20,11 @@ def verdict(ward: Ward, status: int) -> Record:
     ended as a healthy one does.
     """
     own, complaint = _own_record(ward)
-    if own is not None and status == 0:
+    # A program that turns SIGTERM into an exception leaves a record of that; what happened is that its time was up.
+    told_to_end = ward.stage in {Stage.TERMINATING, Stage.KILLED}
+    if own is not None and status == 0 and (own.outcome is Outcome.OK or not told_to_end):
         return replace(own, output_tail=ward.tail)
-    if own is not None and complaint is None:
+    if own is not None:
         complaint = "it wrote a record, but did not end as a healthy attempt does"
     return _for_the_dead(ward, status, complaint)
 

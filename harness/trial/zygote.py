@@ -20,13 +20,21 @@ import selectors
 import signal
 import socket
 import sys
+import time
+from contextlib import suppress
 from mmap import mmap
+from pathlib import Path
 from typing import Any
 
 from harness.model import Order
 from harness.wire import BREADCRUMB_SIZE, Breadcrumb, dump, load
 
 DESCRIPTORS = 3
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+
+LAST_SECONDS = 2.0
+"""How long a leaving zygote waits for the ends of what it has killed."""
 
 
 def serve(control_fd: int) -> int:
@@ -91,6 +99,8 @@ class Zygote:
         """Serve until the other end hangs up."""
         signal.set_wakeup_fd(self._wake_w, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
+        # What an attempt leaves behind becomes our child, whatever session it has fled to, and ends with the attempt.
+        _prctl(PR_SET_CHILD_SUBREAPER, 1)
         self._send(event="ready", pid=os.getpid())
         with selectors.DefaultSelector() as selector:
             selector.register(self._control, selectors.EVENT_READ)
@@ -132,6 +142,9 @@ class Zygote:
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
+            signal.set_wakeup_fd(-1)
+            os.close(self._wake_r)
+            os.close(self._wake_w)
             _become_child(parent, self._control, request, descriptors)
         self._children[pid] = request["name"]
         self._send(event="started", name=request["name"], pid=pid)
@@ -149,16 +162,28 @@ class Zygote:
                 done, status, usage = pid, -1, None
             if done:
                 name = self._children.pop(pid)
+                self._end_strays()
                 cpu_s = usage.ru_utime + usage.ru_stime if usage else None
                 self._send(event="exited", name=name, pid=pid, status=status, cpu_s=cpu_s)
+        self._end_strays()
+
+    def _end_strays(self) -> None:
+        """Kill and reap what ended attempts have left behind; its own children are adopted, and go the next time."""
+        for pid in _own_children():
+            if pid not in self._children:
+                with suppress(ProcessLookupError, PermissionError, ChildProcessError):
+                    os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, os.WNOHANG)
 
     def _end_children(self) -> None:
         for pid in self._children:
-            for kill, target in ((os.killpg, pid), (os.kill, pid)):
-                try:
-                    kill(target, signal.SIGKILL)
-                except (ProcessLookupError, PermissionError):
-                    continue
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+        deadline = time.monotonic() + LAST_SECONDS
+        self._children.clear()
+        while _own_children() and time.monotonic() < deadline:
+            self._end_strays()
+            time.sleep(0.002)
 
 
 def _become_child(parent: int, control: socket.socket, request: dict[str, Any], descriptors: list[int]) -> None:
@@ -173,13 +198,12 @@ def _become_child(parent: int, control: socket.socket, request: dict[str, Any], 
         _detach(parent, control, output_fd)
         crumb = Breadcrumb(mmap(crumb_fd, BREADCRUMB_SIZE))
         answer = _probe() if request["do"] == "probe" else _attempt(request["order"], crumb)
-        sys.stdout.flush()
-        sys.stderr.flush()
+        _flush()
         _write_all(result_fd, answer.encode() + b"\n")
         code = 0
     except BaseException:
         sys.excepthook(*sys.exc_info())
-        sys.stderr.flush()
+        _flush()
     finally:
         os._exit(code)
 
@@ -188,8 +212,8 @@ def _detach(parent: int, control: socket.socket, output_fd: int) -> None:
     """A session and process group of its own, no stdin, output into the pipe, and no life beyond the zygote's."""
     os.setsid()
     _die_with(parent)
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
     control.close()
-    signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -204,12 +228,28 @@ def _detach(parent: int, control: socket.socket, output_fd: int) -> None:
 
 def _die_with(parent: int) -> None:
     """Ask Linux to kill this process when the zygote dies, so that no attempt outlives its supervision."""
-    if sys.platform != "linux":
-        return
-    pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it died before the request was made
         os._exit(1)
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, value)
+
+
+def _own_children() -> list[int]:
+    try:
+        return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+    except OSError:  # not Linux, or a kernel without this file
+        return []
+
+
+def _flush() -> None:
+    """Write out what the program printed; it may have closed or replaced the streams."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
 
 
 def _attempt(order: str, crumb: Breadcrumb) -> str:
