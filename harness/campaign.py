@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,8 +16,9 @@ from harness.launch.site import Site, open_site
 from harness.launch.stop import StopRequest, on_signals
 from harness.matrix.expand import Expansion, expand, select
 from harness.matrix.shelf import read_matrix
-from harness.model import Device, Order, Plan, Record, Settings
+from harness.model import Device, Order, Outcome, Plan, Record, Settings
 from harness.store.background import Tracking, start_tracking
+from harness.store.connection import check_tracking
 from harness.store.journal import Journal, read_plan, read_records
 from harness.store.layout import Store, new_run_id
 from harness.store.tracking import Ending, sync
@@ -64,6 +66,8 @@ class Finished:
     folder: Path
     files: tuple[Path, ...]
     tracked: bool
+    caveats: tuple[str, ...] = ()
+    """What did not reach MLflow, and how to make up for it."""
 
 
 class Listener(Protocol):
@@ -101,6 +105,12 @@ class Books:
     def is_complete(self, key: str) -> bool:
         """Whether every attempt planned for a variant has its record."""
         return len(self.by_key[key]) >= self.plan.attempts // len(self.plan.variants)
+
+    @property
+    def finished(self) -> bool:
+        """Whether every planned attempt has run: a stop that came after the last of them has stopped nothing."""
+        ran = sum(record.outcome is not Outcome.NOT_RUN for record in self.all)
+        return ran >= self.plan.attempts
 
 
 def choose(selection: Selection) -> Chosen:
@@ -153,32 +163,45 @@ class OrderMaker(Protocol):
 
 def orders_of(plan: Plan, device: Device) -> Iterator[Order]:
     """One order per variant and replicate. Replicates are the outer loop, so that a drift hits all variants alike."""
-    for replicate in range(plan.settings.replicates if device.computes else 1):
+    for replicate in range(plan.replicates_on(device)):
         for variant in plan.variants:
             yield Order(plan.run, variant, device, plan.settings, replicate)
 
 
 def carry_out(plan: Plan, orders: OrderMaker, site: Site, conditions: Conditions, listener: Listener) -> Finished:
     """Run a plan to its end or to the person's stop, and leave store, MLflow and report in agreement."""
-    store = conditions.store
-    tracking = start_tracking(store, plan, enabled=conditions.tracked)
+    store, stop = conditions.store, StopRequest()
     folder = store.folder(plan.run)
-    books, stop, ending = Books(plan), StopRequest(), Ending.BROKEN
-    with Journal.create(folder, plan) as journal, on_signals(stop):
-        listener.started(plan)
+    books = Books(plan)
+    if conditions.tracked:
+        check_tracking(store)  # what can never work is refused before anything is kept
+    # MLflow hears of a run that is in the journal, never of one that could not be kept.
+    with on_signals(stop), Journal.create(folder, plan) as journal:
+        tracking = start_tracking(store, plan, enabled=conditions.tracked)
+        desk = _Desk(journal, books, tracking, listener)
         try:
+            listener.started(plan)
             for device in plan.devices:
-                _run_device(plan, orders(plan, device), site, _Desk(journal, books, tracking, listener), stop)
-            ending = Ending.INTERRUPTED if stop.no_more else Ending.COMPLETE
-        finally:
-            # Also when the harness itself fails: what is recorded is reported, and MLflow does not show RUNNING.
-            files = _close(plan, books, tracking, listener, ending, folder.path)
-    if stop.no_more:
+                _run_device(plan, orders(plan, device), site, desk, stop)
+        except BaseException:
+            # The harness itself failed. What is recorded is reported as far as that is possible, MLflow does not
+            # show RUNNING, and it is the first failure that the person hears of.
+            with suppress(Exception):
+                _close(desk, Ending.INTERRUPTED if stop.no_more else Ending.BROKEN, folder.path)
+            raise
+        ending = Ending.INTERRUPTED if stop.no_more and not books.finished else Ending.COMPLETE
+        files = _close(desk, ending, folder.path)
+    if ending is Ending.INTERRUPTED:
         raise InterruptedRunError(
             f"stopped: {len(books.all)} of {plan.attempts} attempts are recorded in {folder.path}",
             f"`harness report {plan.run}` shows them; the same command runs all variants anew.",
         )
-    return Finished(plan, books.all, folder.path, files, conditions.tracked)
+    return Finished(plan, books.all, folder.path, files, conditions.tracked, _lost(conditions, tracking))
+
+
+def _lost(conditions: Conditions, tracking: Tracking) -> tuple[str, ...]:
+    """What a person who wanted MLflow must be told about it."""
+    return tracking.caveats if conditions.tracked else ()
 
 
 def sync_run(store: Store, run: str | None) -> str:
@@ -224,22 +247,26 @@ def _run_device(plan: Plan, orders: Iterator[Order], site: Site, desk: _Desk, st
     desk.tracking.resume()
 
 
-def _close(
-    plan: Plan, books: Books, tracking: Tracking, listener: Listener, ending: Ending, folder: Path
-) -> tuple[Path, ...]:
+def _close(desk: _Desk, ending: Ending, folder: Path) -> tuple[Path, ...]:
+    """Write the report and close the run in MLflow; the second also where the first cannot be done."""
     from harness.report import write_report
 
+    books, tracking = desk.books, desk.tracking
+    plan, files = books.plan, tuple[Path, ...]()
     if ending is not Ending.COMPLETE:
         for variant in plan.variants:
             if books.by_key.get(variant.key) and not books.is_complete(variant.key):
                 tracking.project(variant, tuple(books.by_key[variant.key]))
-    listener.finishing("writing the report")
-    files = write_report(folder, plan, books.all, tracking.caveats)
-    listener.finishing("writing to MLflow")
-    tracking.finish(ending, books.all, _artifacts(folder, files))
+    desk.listener.finishing("writing the report")
+    try:
+        # What MLflow may have lost is known only when it is closed; until then there is nothing to say about it.
+        files = tuple(write_report(folder, plan, books.all))
+    finally:
+        desk.listener.finishing("writing to MLflow")
+        tracking.finish(ending, books.all, _artifacts(folder, files))
     if tracking.caveats:
-        files = write_report(folder, plan, books.all, tracking.caveats)
-    return tuple(files)
+        files = tuple(write_report(folder, plan, books.all, tracking.caveats))
+    return files
 
 
 def _artifacts(folder: Path, files: Sequence[Path]) -> tuple[Path, ...]:

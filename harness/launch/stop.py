@@ -1,4 +1,4 @@
-"""The person's wish to stop: once to finish what runs, twice to stop now."""
+"""The person's wish to stop: once to finish what runs, twice to end it, three times to leave everything as it is."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+PATIENCE = 2
+"""Whoever asks more often than this no longer wants to wait for anything, the end of the bookkeeping included."""
 
 
 class StopRequest:
@@ -17,6 +20,8 @@ class StopRequest:
     def ask(self, *_: int | FrameType | None) -> None:
         """Ask once more. Has the signature of a signal handler."""
         self.count += 1
+        if self.count > PATIENCE:
+            raise KeyboardInterrupt
 
     @property
     def no_more(self) -> bool:
@@ -31,8 +36,10 @@ class StopRequest:
 
 @contextmanager
 def on_signals(stop: StopRequest) -> Iterator[StopRequest]:
-    """SIGINT and SIGTERM ask for a stop, for as long as the context lasts."""
-    numbers = (signal.SIGINT, signal.SIGTERM)
+    """SIGINT, SIGTERM and a closed terminal ask for a stop, for as long as the context lasts."""
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as `nohup` sets it
+        numbers.append(signal.SIGHUP)
     before = [signal.signal(number, stop.ask) for number in numbers]
     try:
         yield stop
