@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +42,33 @@ TRACKING_URI = click.option(
 )
 
 
-@click.group(context_settings=CONTEXT)
+class ReaderLeftError(Exception):
+    """Whoever read our output has left, as ``| head`` does."""
+
+
+class Commands(click.Group):
+    """A group that tells of a reader who has left. Click would exit with 1, which here means that a check failed."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        """See ``click.Command``."""
+        with _noticing_readers():
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """See ``click.Command``."""
+        with _noticing_readers():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _noticing_readers() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise ReaderLeftError from error
+
+
+@click.group(cls=Commands, context_settings=CONTEXT)
 @click.version_option(harness.__version__, prog_name="harness")
 @click.option(
     "--store",
@@ -94,7 +125,7 @@ def run_matrix(store: Path, /, name: str, dry_run: bool, quiet: bool, **options:
         return console.show_plan(campaign.choose(selection))
     with console.RunConsole(quiet=quiet) as listener:
         finished = campaign.run_matrix(selection, _conditions(store, options), listener)
-    return console.show_finished(finished, _store(store, options))
+    return console.show_finished(finished, _store(store, options), quiet=quiet)
 
 
 @run.command("seed")
@@ -251,27 +282,66 @@ def _conditions(store: Path, options: dict[str, Any]) -> Conditions:
         device=options["device"],
         replicates=options.get("replicates"),
         tracked=not options["no_tracking"],
-        command=("harness", *sys.argv[1:]),
+        command=("harness", *(re.sub(r"(?<=://)[^/\s]*@", "", word) for word in sys.argv[1:])),  # no password is kept
     )
 
 
 def main() -> None:
     """The entry point: every way to fail becomes a sentence, an advice and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a file name that is no text, a terminal without Unicode
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _main()
+    except (ReaderLeftError, BrokenPipeError):
+        _silence()
+        code = 0
+    sys.exit(code)
+
+
+def _silence() -> None:
+    """Nobody reads us any more; without this Python would complain while it closes the streams."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _main() -> int:
     try:
         code = cli.main(standalone_mode=False)
-        sys.exit(code if isinstance(code, int) else 0)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # here, where a full disk can still be told
+        return code if isinstance(code, int) else 0
     except HarnessError as error:
-        click.echo(f"harness: {error}", err=True)
-        if error.advice:
-            click.echo(error.advice, err=True)
-        sys.exit(error.exit_code)
+        return _told(str(error), error.advice, error.exit_code)
     except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
+        with _unheard():
+            error.show()
+        return error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        click.echo("harness: interrupted", err=True)
-        sys.exit(130)
-    except BrokenPipeError:
-        # Whoever read our output has left, as `| head` does. Python would complain again while it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        return _told("interrupted", "", 130)
+    except (ReaderLeftError, BrokenPipeError):
+        raise
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _told(f"{where}{error.strerror or error}", "Is the disk full, or the place not yours to write to?", 4)
+    except Exception:
+        traceback.print_exc()
+        return _told("a fault in harness itself, see above", "Please report it with the lines above.", 4)
+
+
+def _told(sentence: str, advice: str, code: int) -> int:
+    with _unheard():
+        click.echo(f"harness: {sentence}", err=True)
+        if advice:
+            click.echo(advice, err=True)
+    return code
+
+
+@contextmanager
+def _unheard() -> Iterator[None]:
+    """Nobody may be there to be told; the exit code says it too."""
+    try:
+        yield
+    except OSError:
+        _silence()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -27,14 +29,28 @@ NOTABLE = frozenset({Outcome.OOM, Outcome.TIMEOUT, Outcome.CRASH})
 """Outcomes that a person should see while the run goes on. The error itself is what most runs are about: it is
 counted, and the report lists it."""
 
+LONGEST = 300
+"""Characters of a message on the terminal; the report has all of it."""
+
+
+class _Stderr(Console):
+    """A console that falls silent when its reader leaves, as `2>&1 | head` does: nobody's ears end a run."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        with suppress(OSError, ValueError):
+            nothing = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nothing, self.file.fileno())
+            os.close(nothing)
+
 
 class RunConsole:
     """Tells a person how a run goes: a bar on a terminal, and no more than a few lines anywhere else."""
 
     def __init__(self, *, quiet: bool = False) -> None:
-        self._console = Console(stderr=True, quiet=quiet, highlight=False)
+        self._console = _Stderr(stderr=True, quiet=quiet, highlight=False)
         self._counts: Counter[Outcome] = Counter()
-        self._fingerprints: set[str] = set()
+        self._fingerprints: set[str | None] = set()
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -57,17 +73,15 @@ class RunConsole:
     def preparing(self, what: str) -> None:
         """See ``campaign.Listener``."""
         if self._console.is_terminal:
-            self._console.print(f"[dim]{escape(what)} ...[/dim]")
+            self._say(f"[dim]{escape(what)} ...[/dim]")
 
     def started(self, plan: Plan) -> None:
         """See ``campaign.Listener``."""
         devices = " and ".join(plan.devices)
-        self._console.print(
-            f"run {plan.run}: {len(plan.variants)} variants of {escape(plan.matrix)} on {devices}, "
-            f"{plan.attempts} attempts"
-        )
+        variants, attempts = _count(len(plan.variants), "variant"), _count(plan.attempts, "attempt")
+        self._say(f"run {plan.run}: {variants} of {escape(plan.matrix)} on {devices}, {attempts}")
         for note in plan.notes:
-            self._console.print(f"note: {escape(note)}")
+            self._say(f"note: {escape(note)}")
         self._task = self._progress.add_task("running", total=plan.attempts, counts="")
         self._progress.start()
 
@@ -75,7 +89,7 @@ class RunConsole:
         """See ``campaign.Listener``."""
         self._counts[record.outcome] += 1
         if record.outcome in NOTABLE or self._is_new_error(record):
-            self._progress.console.print(_line(record), soft_wrap=True)
+            self._say(_line(record))
         if self._task is not None:
             counts = "  ".join(f"[{STYLES[o]}]{o} {n}[/]" for o, n in sorted(self._counts.items()))
             self._progress.update(self._task, advance=1, counts=counts)
@@ -84,18 +98,36 @@ class RunConsole:
         """See ``campaign.Listener``."""
         self._progress.stop()
         if self._console.is_terminal:
-            self._console.print(f"[dim]{escape(what)} ...[/dim]")
+            self._say(f"[dim]{escape(what)} ...[/dim]")
+
+    def _say(self, markup: str) -> None:
+        """Print a line of its own, however long; where nobody can read it any more, go on without."""
+        try:
+            self._console.print(markup, soft_wrap=True)
+        except OSError:
+            self._console.on_broken_pipe()
 
     def _is_new_error(self, record: Record) -> bool:
         """Whether it is the first of its kind: a hundred equal errors are one line here and one group in the report."""
         if record.outcome is not Outcome.ERROR or record.fingerprint in self._fingerprints:
             return False
-        self._fingerprints.add(str(record.fingerprint))
+        self._fingerprints.add(record.fingerprint)
         return True
 
 
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def one_line(text: str) -> str:
+    """``text`` as a terminal can show it: its first line, nothing that steers the terminal, and not without end."""
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    shown = "".join(letter if letter.isprintable() else "�" for letter in first)
+    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 3]}..."
+
+
 def _line(record: Record) -> str:
-    what = record.reason or f"{record.error_type}: {(record.error_message or '').partition(chr(10))[0]}"
+    what = one_line(record.reason or f"{record.error_type}: {record.error_message or ''}")
     where = f" in {record.phase}" if record.phase else ""
     style = STYLES[record.outcome]
     return f"[{style}]{record.outcome}[/] on {record.device}{where}: {escape(record.label)}: {escape(what)}"

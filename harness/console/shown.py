@@ -10,8 +10,17 @@ from typing import Any
 import click
 
 from harness.campaign import Chosen, Finished
+from harness.console.live import one_line
 from harness.model import Device, Outcome, Record
+from harness.store.connection import public
 from harness.store.layout import Store
+
+TREATMENTS = {
+    "body": "answered by the stub itself",
+    "succeed": "do nothing and report success",
+    "refuse": "refused with an error that names them",
+    "nvidia": "left to NVIDIA's own library, which needs no GPU for them",
+}
 
 
 def show_plan(chosen: Chosen) -> None:
@@ -24,13 +33,14 @@ def show_plan(chosen: Chosen) -> None:
         click.echo(f"  {count} excluded: {reason}", err=True)
 
 
-def show_finished(finished: Finished, store: Store) -> None:
-    """What came out, in a few sentences, and where to look."""
+def show_finished(finished: Finished, store: Store, *, quiet: bool = False) -> None:
+    """What came out, in a few sentences, and where to look; only the latter if ``quiet``."""
     from harness.report import summary
 
-    said = summary(finished.plan, finished.records)
-    click.echo(said.headline)
-    click.echo(said.meaning)
+    if not quiet:
+        said = summary(finished.plan, finished.records)
+        click.echo(said.headline)
+        click.echo(said.meaning)
     _show_places(finished, store)
 
 
@@ -56,7 +66,7 @@ def _show_seed_record(record: Record) -> None:
         click.echo("  finished without an error" + _cpu_words(record))
     else:
         at = f" in epoch {record.epoch}, step {record.step}" if record.epoch else ""
-        click.echo(f"  {record.outcome}{at}: {record.error_message or record.reason}")
+        click.echo(f"  {record.outcome}{at}: {one_line(record.error_message or record.reason or '')}")
     for name in ("plot", "checkpoint"):
         if results.get(name):
             click.echo(f"  {name}: {_near(Path(results[name]))}")
@@ -79,7 +89,9 @@ def _show_places(finished: Finished, store: Store) -> None:
     for file in finished.files:
         click.echo(f"{file.stem}: {_near(file)}")
     if finished.tracked:
-        click.echo(f"MLflow: {store.uri} (`harness ui` opens it)")
+        click.echo(f"MLflow: {public(store.uri)} (`harness ui` opens it)")
+    for caveat in finished.caveats:
+        click.echo(f"note: {one_line(caveat)}", err=True)
 
 
 def _near(path: Path) -> Path:
@@ -89,7 +101,7 @@ def _near(path: Path) -> Path:
 
 def show_synced(run: str, uri: str) -> None:
     """Which run is now where."""
-    click.echo(f"run {run} is in {uri}")
+    click.echo(f"run {run} is in {public(uri)}")
 
 
 def serve_ui(store: Store, port: int, run: str | None) -> None:
@@ -100,6 +112,8 @@ def serve_ui(store: Store, port: int, run: str | None) -> None:
     """
     from harness.store.ui import links, serving
 
+    if run is not None:
+        store.find(run)  # before anything is started
     with serving(store, port) as process:
         found = links(store, port, run)
         click.echo(f"MLflow's UI: {found.home} (on this machine only; Ctrl-C ends it)")
@@ -109,6 +123,8 @@ def serve_ui(store: Store, port: int, run: str | None) -> None:
             click.echo(f"a comparison of its variants:\n  {found.comparison}")
         if found.run and not found.table:
             click.echo(f"run {found.run} is not in MLflow; `harness sync {found.run}` writes it there")
+        if not found.run:
+            click.echo(f"there are no runs in {store.root} yet; `harness run matrix` makes one")
         sys.stdout.flush()
         try:
             process.wait()
@@ -124,4 +140,10 @@ def show_stub() -> None:
     """
     from harness import stub
 
-    click.echo(stub.info_text(stub.ensure()))
+    build = stub.ensure()
+    click.echo(f"stub for PyTorch {build.torch_version} (CUDA {build.cuda_version}, build id {build.torch_build_id})")
+    click.echo(f"built: {build.built_at} in {build.build_seconds:g} s with {build.compiler}, kept in {build.folder}")
+    click.echo("CUDA functions that this PyTorch asks for, by what the stub does with them:")
+    for treatment, number in build.symbols.items():
+        click.echo(f"  {number:5}  {TREATMENTS.get(treatment, treatment)}")
+    click.echo("Kernels do nothing and results are zeros: outcomes are real, no number is a measurement.")

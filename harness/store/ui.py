@@ -129,13 +129,15 @@ def serving(
     connect(store)
     # Without its seven helper processes for jobs, of which we have none, the UI is up in half the time.
     quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    # A file of the person's called random.py or mlflow.py must shadow nothing. Uvicorn would add the current folder.
+    safe = {"PYTHONSAFEPATH": "1", "UVICORN_APP_DIR": os.devnull}
     command = ui_command(store, port)
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=output or subprocess.DEVNULL,
         stderr=output or subprocess.DEVNULL,
-        env={**quiet, **os.environ},
+        env={**quiet, **os.environ, **safe},
         start_new_session=True,
     )
     try:
