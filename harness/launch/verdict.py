@@ -55,13 +55,13 @@ def _own_record(ward: Ward) -> tuple[Record | None, str | None]:
 
 def _for_the_dead(ward: Ward, status: int, complaint: str | None) -> Record:
     code = os.waitstatus_to_exitcode(status) if status >= 0 else None
-    name = signal.Signals(-code).name if code is not None and code < 0 else None
+    name = _signal_name(-code) if code is not None and code < 0 else None
     if ward.stage is not Stage.RUNNING:
         outcome = Outcome.TIMEOUT
         reason = f"still running after its deadline of {ward.order.settings.deadline:g} s"
     else:
         outcome = Outcome.CRASH
-        reason = f"ended by {name}" if name else f"ended with exit code {code}"
+        reason = f"ended by {name}" if name else f"ended with exit code {'unknown' if code is None else code}"
         reason = f"{reason}; {complaint}" if complaint else reason
     return replace(
         _blank(ward, outcome),
@@ -70,6 +70,13 @@ def _for_the_dead(ward: Ward, status: int, complaint: str | None) -> Record:
         signal=name,
         output_tail=ward.tail,
     )
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # most real-time signals have no name in Python
+        return f"signal {number}"
 
 
 def _blank(ward: Ward, outcome: Outcome) -> Record:

@@ -128,6 +128,8 @@ class Ward:
         self._signal(signal.SIGKILL)
 
     def _signal(self, number: signal.Signals, *, group: bool = True) -> None:
+        if not self.pid:
+            return  # 0 would be the coordinator's own group
         try:
             (os.killpg if group else os.kill)(self.pid, number)
         except (ProcessLookupError, PermissionError):

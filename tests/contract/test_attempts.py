@@ -77,6 +77,7 @@ ENDS: dict[str, tuple[list[str], Outcome, dict[str, object]]] = {
     "segfaults": ([], Outcome.CRASH, {**HERE, "signal": "SIGSEGV", "output_tail": "Segmentation fault"}),
     "aborts": ([], Outcome.CRASH, {**HERE, "signal": "SIGABRT", "output_tail": "Aborted"}),
     "kills_itself": ([], Outcome.CRASH, {**HERE, "signal": "SIGKILL", "exit_code": None}),
+    "dies_of_a_nameless_signal": ([], Outcome.CRASH, {**HERE, "signal": "signal 40", "reason": "ended by signal 40"}),
     "floods": ([], Outcome.OK, {**OK, "output_tail": "the end of the flood"}),
     "prints": ([], Outcome.OK, {**OK, "output_tail": "to stderr"}),
     "closes_stdout": ([], Outcome.OK, OK),

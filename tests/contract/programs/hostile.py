@@ -111,6 +111,10 @@ def kills_itself(config: argparse.Namespace, result: Result) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def dies_of_a_nameless_signal(config: argparse.Namespace, result: Result) -> None:
+    os.kill(os.getpid(), signal.SIGRTMIN + 6)
+
+
 def stops_itself(config: argparse.Namespace, result: Result) -> None:
     note(config, os.getpid())
     os.kill(os.getpid(), signal.SIGSTOP)
