@@ -166,11 +166,14 @@ class Plan:
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _NAN_SURVIVES
 
+    def replicates_on(self, device: Device) -> int:
+        """How many attempts a variant gets on ``device``: replicates apply where kernels really run."""
+        return self.settings.replicates if device.computes else 1
+
     @property
     def attempts(self) -> int:
-        """How many attempts complete this plan: replicates apply where kernels really run."""
-        replicates = self.settings.replicates
-        return len(self.variants) * sum(replicates if d.computes else 1 for d in self.devices)
+        """How many attempts complete this plan."""
+        return len(self.variants) * sum(map(self.replicates_on, self.devices))
 
 
 @dataclass(frozen=True, slots=True)

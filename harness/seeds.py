@@ -99,7 +99,7 @@ def run_seed(seed: Seed, conditions: Conditions, listener: Listener) -> Finished
 
         def orders(plan: Plan, device: Device) -> Iterator[Order]:
             arguments = seed.arguments(folder / f"seed-{device}")
-            for replicate in range(plan.settings.replicates if device.computes else 1):
+            for replicate in range(plan.replicates_on(device)):
                 yield Order(
                     plan.run,
                     seed.variant,

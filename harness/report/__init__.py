@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+from harness.files import write_whole
 from harness.model import Plan, Record
 from harness.report.evidence import Evidence
-from harness.report.files import write_whole
 from harness.report.frame import read_results, results_frame, to_csv
 from harness.report.markdown import to_markdown
 from harness.report.summary import Summary, summary

@@ -8,7 +8,8 @@ from enum import StrEnum
 
 from harness.model import Record
 from harness.report import text
-from harness.report.results import Result, clock, per_second, step_seconds
+from harness.report.notes import note_of
+from harness.results import Result
 
 Cell = str | int | float | None
 
@@ -57,14 +58,6 @@ def _fact(name: str) -> Callable[[Result], Cell]:
     return read
 
 
-def _thousandfold(value: float | None) -> float | None:
-    return None if value is None else 1000 * value
-
-
-def _peak_memory(result: Result) -> int | None:
-    return max((r.peak_memory_bytes for r in result.records if r.peak_memory_bytes is not None), default=None)
-
-
 def _text_column(name: str, doc: str, of: Callable[[Result], Cell]) -> Column:
     return Column(name, Kind.TEXT, doc, of, show=_text)
 
@@ -90,40 +83,40 @@ OBSERVED = (
         "sequences_per_second",
         Kind.NUMBER,
         "training throughput: median over replicates; only where every replicate is ok and kernels really run",
-        lambda r: r.typical(per_second(lambda record: record.sequences_per_step)),
+        lambda r: r.sequences_per_second,
         unit="sequences/s",
     ),
     Column(
         "timesteps_per_second",
         Kind.NUMBER,
         "the same in time steps; padding does not count",
-        lambda r: r.typical(per_second(lambda record: record.timesteps_per_step)),
+        lambda r: r.timesteps_per_second,
         unit="time steps/s",
     ),
     Column(
         "step_ms_median",
         Kind.NUMBER,
         "time of a training step: median of its blocks without warm-up, then over replicates",
-        lambda r: _thousandfold(r.typical(step_seconds)),
+        lambda r: r.step_ms,
         unit="ms",
     ),
     _text_column(
         "step_clock",
         "the clock behind the three above: device (CUDA events) or wall",
-        lambda r: clock(r.records[0]) if r.timed else None,
+        lambda r: r.step_clock,
     ),
     Column(
         "first_step_ms",
         Kind.NUMBER,
         "time of the very first step, with everything that is only paid once",
-        lambda r: _thousandfold(r.typical(lambda record: record.first_step_s)),
+        lambda r: r.first_step_ms,
         unit="ms",
     ),
     Column(
         "peak_memory_bytes",
         Kind.INTEGER,
         "the highest peak of all replicates; memory_source says of what",
-        _peak_memory,
+        lambda r: r.peak_memory_bytes,
         unit="bytes",
         show=_mebibytes,
     ),
@@ -144,7 +137,7 @@ OBSERVED = (
         "wall_s",
         Kind.NUMBER,
         "how long an attempt took, process and all; median over replicates",
-        lambda r: r.typical(lambda record: record.wall_s, only_timed=False),
+        lambda r: r.attempt_s,
         unit="s",
     ),
     Column("attempts", Kind.INTEGER, "how many attempts this row rests on", lambda r: r.attempts, show=_whole),
@@ -158,7 +151,7 @@ OBSERVED = (
     _text_column("torch_version", "PyTorch, as the attempts saw it", _fact("torch")),
     _text_column("cuda_version", "CUDA, as the attempts saw it", _fact("cuda")),
     _text_column("cudnn_version", "cuDNN, as the attempts saw it", _fact("cudnn")),
-    _text_column("note", "what else a reader of the row must know", lambda r: r.note),
+    _text_column("note", "what else a reader of the row must know", note_of),
 )
 
 COLUMNS = (*IDENTITY, *OBSERVED)

@@ -11,8 +11,8 @@ import pandas as pd
 
 from harness.model import Plan, Record, Value, format_value
 from harness.report.columns import COLUMNS, IDENTITY, OBSERVED, Cell, Column, Kind, axis_column
-from harness.report.results import Result, collect
 from harness.report.text import clean
+from harness.results import Result, collect
 
 
 def results_frame(plan: Plan, records: Sequence[Record]) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from harness.model import KernelPath, Outcome, Record, Sighting
 from harness.placements import PLACEMENTS, Around
-from harness.report.results import Result
+from harness.results import Result
 
 JUDGED = (Outcome.OK, Outcome.BACKWARD_ERROR, Outcome.ERROR)
 """Outcomes the rule speaks about: an attempt that was killed or ran out of memory never got to say."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.model import Device, Outcome, Plan, Record
-from harness.report.results import Result, collect
 from harness.report.rule import check_rule, rule_says
 from harness.report.text import DEVICE_WORDS, count
+from harness.results import Result, collect, count_outcomes
 
 MESSAGE = "cudnn RNN backward can only be called in training mode"
 
@@ -41,10 +40,9 @@ def summary(plan: Plan, records: Sequence[Record]) -> Summary:
 
 def summarise(plan: Plan, results: Sequence[Result]) -> Summary:
     """The same, of results that are sorted already."""
-    counts: dict[Device, Counter[Outcome]] = {device: Counter() for device in plan.devices}
+    counts = count_outcomes(plan, results)
     attempts = dict.fromkeys(plan.devices, 0)
     for result in results:
-        counts[result.device][result.outcome] += 1
         attempts[result.device] += result.attempts
     headlines = [
         _headline(device, counts[device], len(plan.variants), _device_name(device, results))

@@ -1,4 +1,4 @@
-"""Words, numbers and tables for markdown that also reads as plain text, and the escaping of what others wrote."""
+"""Words, numbers and tables for markdown that also reads as plain text."""
 
 from __future__ import annotations
 
@@ -10,32 +10,12 @@ from typing import Any
 import pandas as pd
 
 from harness.model import Device
+from harness.quoting import LONGEST_MESSAGE, clean, code, one_line
 
-LONGEST_MESSAGE = 240
-"""Characters of an error message in a report; the whole of it is in results.csv."""
+__all__ = ["DEVICE_WORDS", "clean", "code", "count", "listed", "number", "one_line", "plain", "sentence", "table"]
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _HARMLESS = re.compile(r"[\w .,:;=()/%+'\"?!…-]+")
 _MEANT = re.compile(r"www\.|://|^\s*(?:[-=+]|\d+[.)]\s)|__", re.IGNORECASE)
-
-
-def clean(text: str) -> str:
-    """``text`` with what a terminal or a parser would act on spelt out; line breaks and tabs stay."""
-    return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text.replace("\r\n", "\n"))
-
-
-def one_line(text: str, limit: int = LONGEST_MESSAGE) -> str:
-    """``text`` on one line, cut at ``limit`` characters with a mark that says so."""
-    line = " ".join(clean(text).split())
-    return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
-
-
-def code(text: str, limit: int = LONGEST_MESSAGE) -> str:
-    """``text`` as a code span that it cannot leave."""
-    line = one_line(text, limit) or " "
-    longest = max((len(run) for run in re.findall(r"`+", line)), default=0)
-    fence, pad = "`" * (longest + 1), " " if line[0] == "`" or line[-1] in "`\\" else ""
-    return f"{fence}{pad}{line}{pad}{fence}"
 
 
 def plain(text: str, limit: int = LONGEST_MESSAGE) -> str:

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit, urlunsplit
 from filelock import FileLock, Timeout
 
 from harness.errors import HarnessError, TrackingError, UsageError
-from harness.store.files import explained
+from harness.files import explained
 from harness.store.layout import Store
 
 if TYPE_CHECKING:

@@ -9,23 +9,15 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from harness.model import Device, Outcome, Plan, Record, Variant, format_value
+from harness.results import Result, block_seconds, collect, count_outcomes, count_variants, decisive_first, results_of
 from harness.store import notes
-from harness.store.evidence import (
-    TIMED_FIRST,
-    OnDevice,
-    block_seconds,
-    by_device,
-    count_outcomes,
-    per_second,
-    span_ms,
-    step_seconds,
-)
+from harness.store.times import span_ms
 
 CONTENT_SCHEME = 1
 """Version of what is told: when it changes, a replay replaces the children written before."""
@@ -46,6 +38,9 @@ STATUS = {
     Outcome.SKIPPED: "KILLED",
 }
 """MLflow's status of a child: KILLED is what was not allowed to end by itself; what is not named here is FAILED."""
+
+Recorded = Sequence[tuple[Result, Record]]
+"""The results of one variant that have a record, each with its decisive one; the device that decides comes first."""
 
 FACT_PARAMS = ("outcome", "device", "path", "phase", "timed-on", "program", "dataset")
 
@@ -81,20 +76,19 @@ class Content:
 
 
 def child_content(plan: Plan, variant: Variant, records: Sequence[Record]) -> Content:
-    """What the child of ``variant`` holds; ``records`` are all that the variant has, at least one."""
-    devices = by_device(records)
-    decisive = devices[0].decisive
+    """What the child of ``variant`` holds; ``records`` are all it has on planned devices, at least one."""
+    recorded = decisive_first(results_of(plan, variant, records))
     started, ended = span_ms(records, plan.created)
-    numbers = _numbers(devices, ended)
+    numbers = _numbers(recorded, ended)
     return Content(
-        name=f"{variant.label} [{'+'.join(evidence.device for evidence in devices)}]",
-        status=STATUS.get(decisive.outcome, "FAILED"),
+        name=f"{variant.label} [{_devices(recorded)}]",
+        status=STATUS.get(recorded[0][1].outcome, "FAILED"),
         started_ms=started,
         ended_ms=ended,
-        tags=_clipped(_child_tags(plan, variant, devices, len(records)), LONGEST_TAG),
-        params=_clipped(_child_params(variant, devices), LONGEST_PARAM),
+        tags=_clipped(_child_tags(plan, variant, recorded, len(records)), LONGEST_TAG),
+        params=_clipped(_child_params(variant, recorded), LONGEST_PARAM),
         metrics=tuple(point for point in numbers if math.isfinite(point.value)),
-        files=tuple(_files(devices)),
+        files=tuple(_files(recorded)),
     )
 
 
@@ -103,8 +97,12 @@ def axis_param(axis: str) -> str:
     return f"axis_{axis}" if axis in FACT_PARAMS else axis
 
 
-def _child_params(variant: Variant, devices: tuple[OnDevice, ...]) -> dict[str, str | None]:
-    decisive, primary = devices[0].decisive, _primary(devices)
+def _devices(recorded: Recorded) -> str:
+    return "+".join(result.device for result, _ in recorded)
+
+
+def _child_params(variant: Variant, recorded: Recorded) -> dict[str, str | None]:
+    decisive, primary = recorded[0][1], _primary(recorded)
     facts: dict[str, str | None] = {
         "outcome": decisive.outcome,
         "device": decisive.device,
@@ -117,16 +115,14 @@ def _child_params(variant: Variant, devices: tuple[OnDevice, ...]) -> dict[str, 
     return {axis_param(axis): format_value(value) for axis, value in variant.axes.items()} | facts
 
 
-def _child_tags(
-    plan: Plan, variant: Variant, devices: tuple[OnDevice, ...], attempts: int
-) -> dict[str, str | int | None]:
-    decisive = devices[0].decisive
+def _child_tags(plan: Plan, variant: Variant, recorded: Recorded, attempts: int) -> dict[str, str | int | None]:
+    decisive = recorded[0][1]
     tags: dict[str, str | int | None] = {
         RUN_TAG: plan.run,
         KEY_TAG: variant.key,
         KIND_TAG: KIND_VARIANT,
         "harness.label": variant.label,
-        "harness.device": "+".join(evidence.device for evidence in devices),
+        "harness.device": _devices(recorded),
         "harness.attempts": attempts,
         "harness.outcome": decisive.outcome,
         "harness.phase": decisive.phase,
@@ -140,44 +136,41 @@ def _child_tags(
         "harness.dataset_reason": _text(decisive.results.get("dataset_reason")),
         "mlflow.source.name": "harness",
         "mlflow.source.type": "LOCAL",
-        NOTE_TAG: notes.variant_note(variant, devices),
+        NOTE_TAG: notes.variant_note(variant, recorded),
     }
-    return tags | {f"harness.outcome.{evidence.device}": evidence.decisive.outcome for evidence in devices}
+    return tags | {f"harness.outcome.{result.device}": result.outcome for result, _ in recorded}
 
 
-def _primary(devices: tuple[OnDevice, ...]) -> OnDevice | None:
-    """The evidence that the numbers come from; None where no device computes."""
-    found = {evidence.device: evidence for evidence in devices}
-    return next((found[device] for device in TIMED_FIRST if device in found), None)
+def _primary(recorded: Recorded) -> Result | None:
+    """The result that the numbers come from; None where no device computes."""
+    return next((result for result, _ in recorded if result.device.computes), None)
 
 
-def _numbers(devices: tuple[OnDevice, ...], at_ms: int) -> Iterator[Point]:
+def _numbers(recorded: Recorded, at_ms: int) -> Iterator[Point]:
     """All metrics. Those of a second computing device have its name in front; the stub has none."""
-    primary = _primary(devices)
-    for evidence in devices:
-        if evidence.device.computes:
-            prefix = "" if evidence is primary else f"{evidence.device}/"
-            for name, value in _measured(evidence):
+    primary = _primary(recorded)
+    for result, decisive in recorded:
+        if result.device.computes:
+            prefix = "" if result is primary else f"{result.device}/"
+            for name, value in _measured(result, decisive):
                 if value is not None:
                     yield Point(prefix + name, float(value), at_ms)
-            for name, step, value in _histories(evidence.decisive, timed=evidence.timed):
+            for name, step, value in _histories(decisive, timed=result.timed):
                 yield Point(prefix + name, value, at_ms, step)
 
 
-def _measured(evidence: OnDevice) -> Iterator[tuple[str, float | None]]:
+def _measured(result: Result, decisive: Record) -> Iterator[tuple[str, float | None]]:
     """The numbers of one device. MLflow's comparison offers the first that all variants have: speed leads."""
-    decisive = evidence.decisive
-    if evidence.timed:
-        yield "sequences_per_second", evidence.typical(per_second(lambda record: record.sequences_per_step))
-        yield "timesteps_per_second", evidence.typical(per_second(lambda record: record.timesteps_per_step))
-        yield "step_ms_median", _thousandfold(evidence.typical(step_seconds))
-        yield "first_step_ms", _thousandfold(evidence.typical(lambda record: record.first_step_s))
+    yield "sequences_per_second", result.sequences_per_second
+    yield "timesteps_per_second", result.timesteps_per_second
+    yield "step_ms_median", result.step_ms
+    yield "first_step_ms", result.first_step_ms
     yield "epoch_reached", decisive.epoch
     yield "step_reached", decisive.step
     yield "first_loss", decisive.first_loss
     yield "last_loss", decisive.last_loss
-    yield "peak_memory_bytes", max((r.peak_memory_bytes for r in evidence.records if r.peak_memory_bytes), default=None)
-    yield "attempt_s", evidence.typical(lambda record: record.wall_s)
+    yield "peak_memory_bytes", result.peak_memory_bytes
+    yield "attempt_s", result.attempt_s
 
 
 def _histories(record: Record, *, timed: bool) -> Iterator[tuple[str, int, float]]:
@@ -203,11 +196,11 @@ def _epoch_history(epoch: Any, number: int) -> Iterator[tuple[str, int, float]]:
                 yield str(name), step, float(value)
 
 
-def _files(devices: Iterable[OnDevice]) -> Iterator[Path]:
+def _files(recorded: Recorded) -> Iterator[Path]:
     """The plot and the checkpoint that a seed program left, as far as they are still there."""
-    for evidence in devices:
+    for _, decisive in recorded:
         for name in ("plot", "checkpoint"):
-            path = evidence.decisive.results.get(name)
+            path = decisive.results.get(name)
             if isinstance(path, str) and Path(path).is_file():
                 yield Path(path)
 
@@ -217,14 +210,17 @@ def parent_content(plan: Plan, records: Sequence[Record], *, status: str) -> Con
 
     MLflow shows the value of the highest step, so a resumed run's counts replace the earlier ones.
     """
-    counts = count_outcomes(plan, records)
+    results = collect(plan, records).results
+    on_device = count_outcomes(plan, results)
+    counts = {str(outcome): n for outcome, n in count_variants(results).items()}
+    counts |= {f"{outcome}.{device}": n for device, found in on_device.items() for outcome, n in found.items()}
     started, ended = span_ms(records, plan.created)
     return Content(
         name=f"{plan.matrix} {plan.run}",
         status=status,
         started_ms=min(started, span_ms((), plan.created)[0]),
         ended_ms=ended,
-        tags=_clipped(_parent_tags(plan) | {NOTE_TAG: notes.run_note(plan, counts)}, LONGEST_TAG),
+        tags=_clipped(_parent_tags(plan) | {NOTE_TAG: notes.run_note(plan, on_device)}, LONGEST_TAG),
         params=_clipped(_parent_params(plan), LONGEST_PARAM),
         metrics=tuple(Point(f"outcome.{name}", count, ended, len(records)) for name, count in sorted(counts.items())),
     )
@@ -281,7 +277,3 @@ def _clipped(values: Mapping[str, str | int | None], limit: int) -> dict[str, st
 
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
-
-
-def _thousandfold(value: float | None) -> float | None:
-    return None if value is None else 1000 * value

@@ -16,8 +16,8 @@ from typing import Self
 from filelock import FileLock, Timeout
 
 from harness.errors import JournalError, RunNotFoundError, StoreError
+from harness.files import explained, new_folder, store_error, sync_folder, write_whole
 from harness.model import Plan, Record
-from harness.store.files import explained, new_folder, store_error, sync_folder, write_whole
 from harness.store.layout import RunFolder
 from harness.wire import NewerSchemaError, dump, load
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.model import Plan, Record, Variant
+from harness.results import by_variant, collect
 from harness.store import views
 from harness.store.connection import Connection, connect, tracked
 from harness.store.content import (
@@ -28,7 +29,6 @@ from harness.store.content import (
     child_content,
     parent_content,
 )
-from harness.store.evidence import by_variant, is_complete
 from harness.store.journal import is_being_run
 from harness.store.layout import Store, checked_run_id
 
@@ -142,11 +142,11 @@ def sync(
     """
     target = store if tracking_uri is None else Store(store.root, tracking_uri)
     projection = MlflowProjection.open(target, plan, live=False)
-    found = by_variant(plan, records)
-    for variant in plan.variants:
-        if found[variant.key]:
-            projection.project(variant, found[variant.key])
-    projection.finish(Ending.COMPLETE if is_complete(plan, records) else Ending.INTERRUPTED, records, artifacts)
+    for variant, mine in by_variant(plan, records):
+        if mine:
+            projection.project(variant, mine)
+    complete = collect(plan, records).complete
+    projection.finish(Ending.COMPLETE if complete else Ending.INTERRUPTED, records, artifacts)
     return projection
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from store_samples import FINE, PLAN, RAISES, RECORDS
 
 from harness.errors import TrackingError
-from harness.model import Device, KernelPath, Outcome, Phase, Plan, Record, Sample, Settings, Value, Variant
+from harness.model import Outcome, Plan, Record
 from harness.store.background import start_tracking
 from harness.store.connection import Connection
 from harness.store.journal import Journal
@@ -31,35 +32,13 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         yield Store(tmp_path_factory.mktemp("a store"))
 
 
-def variant(placement: str) -> Variant:
-    axes: dict[str, Value] = {"cell": "lstm", "bidirectional": True, "cudnn": "on", "placement": placement}
-    return Variant(axes, f"cell=lstm,bidirectional=true,cudnn=on,placement={placement}")
-
-
-RAISES, FINE = variant("eval-always"), variant("train-always")
-
-
 def make_plan() -> Plan:
-    return Plan(
-        new_run_id(), "quick", "A small one", "2025-01-31T09:30:00+00:00", (Device.STUB, Device.CPU), Settings(),
-        (RAISES, FINE), command=("harness", "run", "matrix", "quick"), environment={"torch": "2.9"},
-    )  # fmt: skip
+    """A run of its own, of the two variants that end on every device."""
+    return replace(PLAN, run=new_run_id(), variants=(RAISES, FINE))
 
 
 def make_records(plan: Plan) -> list[Record]:
-    common: dict[str, Any] = {"started": "2025-01-31T09:30:01+00:00", "wall_s": 2.0}
-    error: dict[str, Any] = {"error_type": "RuntimeError", "error_message": "cudnn RNN backward ..."}
-    timed: dict[str, Any] = {
-        "path": KernelPath.MKLDNN, "sequences_per_step": 16, "last_loss": 0.5,
-        "samples": (Sample(2, 4, 2.0), Sample(3, 4, 2.0)),
-    }  # fmt: skip
-    cudnn: dict[str, Any] = {"path": KernelPath.CUDNN, "phase": Phase.BACKWARD}
-    return [
-        Record(plan.run, RAISES.key, RAISES.label, Device.STUB, Outcome.BACKWARD_ERROR, **common, **cudnn, **error),
-        Record(plan.run, RAISES.key, RAISES.label, Device.CPU, Outcome.OK, **common, **timed),
-        Record(plan.run, FINE.key, FINE.label, Device.STUB, Outcome.OK, **common, **cudnn),
-        Record(plan.run, FINE.key, FINE.label, Device.CPU, Outcome.OK, **common, **timed),
-    ]
+    return [replace(record, run=plan.run) for record in RECORDS[:4]]
 
 
 def kept(store: Store, plan: Plan, records: list[Record]) -> RunFolder:
@@ -103,11 +82,11 @@ def test_a_run_is_shown_while_it_goes_on_and_is_whole_when_it_ends(store: Store)
     assert children.keys() == {RAISES.key, FINE.key}
     raises = children[RAISES.key]
     assert raises.info.status == "FAILED"
-    assert (raises.info.end_time - raises.info.start_time) == 2000
+    assert (raises.info.end_time - raises.info.start_time) == 4500
     assert raises.data.params["outcome"] == "backward-error"
     assert raises.data.tags["harness.device"] == "stub+cpu"
     assert raises.data.metrics["sequences_per_second"] == 32.0
-    assert [m.value for m in client.get_metric_history(raises.info.run_id, "step_ms")] == [500.0, 500.0]
+    assert [m.value for m in client.get_metric_history(raises.info.run_id, "step_ms")] == [500.0, 1000.0, 500.0]
     assert children[FINE.key].info.status == "FINISHED"
 
 

@@ -6,15 +6,11 @@ After a change that is meant: ``HARNESS_GOLDEN=write pytest tests/golden``; read
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
-
-from report_fixtures import make_plan, make_records, spoil
+from builders import make_plan, make_records, spoil
 
 from harness.model import Device, Plan, Record, Settings
 from harness.report import Format, render

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from builders import HOSTILE, RUN, die, fail, make_plan, make_record, make_records, spoil, with_numbers
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from report_fixtures import HOSTILE, RUN, die, fail, make_plan, make_record, make_records, spoil, with_numbers
 
 from harness.errors import StoreError
 from harness.model import Device, Outcome, Plan, Record, Sample, Settings
@@ -202,14 +202,13 @@ def test_records_of_nothing_planned_do_not_count_but_are_mentioned() -> None:
     assert "2 records of the journal belong to no planned variant" in render(SMALL, [stranger, foreign], "md")
 
 
-# --- replicates and retries
+# --- what the rows say of replicates; the rules themselves are tested in test_results.py
 
 
-def test_the_latest_attempt_of_a_replicate_counts_wherever_it_stands() -> None:
+def test_a_row_says_what_a_retry_replaced() -> None:
     first, second = timed(outcome=Outcome.CRASH, samples=()), timed(attempt=2)
-    for records in ([first, second], [second, first]):
-        line = row(results_frame(SMALL, records), second)
-        assert (line["outcome"], line["attempts"], line["superseded"]) == ("ok", 1, 1)
+    line = row(results_frame(SMALL, [first, second]), second)
+    assert (line["outcome"], line["attempts"], line["superseded"]) == ("ok", 1, 1)
 
 
 @pytest.mark.parametrize("worst", [outcome for outcome in Outcome if outcome is not Outcome.OK])
@@ -231,38 +230,14 @@ def test_missing_replicates_are_noted() -> None:
     assert "The run did not finish" in render(plan, [*make_records(SMALL)], "md")
 
 
-# --- throughput
-
-
-def test_throughput_is_the_median_of_medians_without_warm_up() -> None:
-    plan = replace(SMALL, settings=Settings(replicates=3))
-    times = {0: (0.1, 0.2, 0.9), 1: (0.4, 0.4, 0.4), 2: (8.0, 8.0, 8.0)}
-    records = [
-        timed(
-            replicate=replicate,
-            sequences_per_step=10,
-            timesteps_per_step=100,
-            samples=(Sample(1, 2, 99.0, warmup=True), *(Sample(2, 2, 2 * t) for t in blocks)),
-        )
-        for replicate, blocks in times.items()
-    ]
-    line = row(results_frame(plan, records), records[0])
-    assert line["step_ms_median"] == pytest.approx(400)
-    assert line["sequences_per_second"] == pytest.approx(25)
-    assert line["timesteps_per_second"] == pytest.approx(250)
-    assert (line["attempts"], line["step_clock"]) == (3, "wall")
-
-
-def test_device_time_is_preferred_to_wall_time() -> None:
-    plan = replace(SMALL, devices=(Device.CUDA,))
-    record = timed(plan, Device.CUDA, samples=(Sample(2, 4, wall_s=9.0, device_s=4.0),))
-    line = row(results_frame(plan, [record]), record)
-    assert line["step_ms_median"] == pytest.approx(1000) and line["step_clock"] == "device"
-
-
-def test_only_warm_up_is_no_throughput() -> None:
-    record = timed(samples=(Sample(1, 2, 1.0, warmup=True),))
-    assert pd.isna(row(results_frame(SMALL, [record]), record)["sequences_per_second"])
+def test_each_number_stands_in_its_own_column() -> None:
+    record = timed(
+        samples=(Sample(2, 2, 0.8),), sequences_per_step=10, timesteps_per_step=100, first_step_s=3.0, wall_s=7.0
+    )
+    line = row(results_frame(SMALL, [record]), record)
+    names = ("step_ms_median", "sequences_per_second", "timesteps_per_second", "first_step_ms", "wall_s")
+    assert [line[name] for name in names] == pytest.approx([400, 25, 250, 3000, 7])
+    assert (line["step_clock"], line["peak_memory_bytes"]) == ("wall", 300 << 20)
 
 
 def test_a_stub_that_claims_a_speed_is_not_believed() -> None:

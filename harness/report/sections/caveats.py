@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from harness.model import Caveat, Device, Outcome
 from harness.report import text
 from harness.report.evidence import Evidence
+from harness.report.notes import note_of
 from harness.report.sections.environment import mixed_facts
 
 ENOUGH = 6
@@ -33,7 +34,7 @@ def _computed(evidence: Evidence) -> Iterator[str]:
     mixed = mixed_facts(evidence)
     if mixed:
         yield f"{Caveat.MIXED_FACTS} {'; '.join(mixed)}."
-    if any(r.outcome is Outcome.NOT_RUN or len(r.records) < r.replicates for r in evidence.results):
+    if any(r.outcome is Outcome.NOT_RUN or not r.complete for r in evidence.results):
         yield Caveat.INCOMPLETE
 
 
@@ -55,9 +56,9 @@ def _notes(evidence: Evidence) -> Iterator[str]:
     disagree = [r for r in evidence.results if len({record.outcome for record in r.records}) > 1]
     for result in disagree[:10]:
         where = f"{text.plain(result.variant.label)} on `{result.device}`"
-        yield f"{where}: {result.note}; it counts as `{result.outcome}`."
+        yield f"{where}: {note_of(result)}; it counts as `{result.outcome}`."
     if len(disagree) > 10:
         yield f"Replicates disagree about {len(disagree) - 10} more variants: see `note` in results.csv."
-    odd = sum("loss is" in result.note for result in evidence.results if result.outcome is Outcome.OK)
+    odd = sum("loss is" in note_of(result) for result in evidence.results if result.outcome is Outcome.OK)
     if odd:
         yield f"{text.count(odd, 'variant')} ended `ok` with a loss that is not finite: see `note` in results.csv."

@@ -7,7 +7,7 @@ import pandas as pd
 from harness.model import Outcome
 from harness.report import text
 from harness.report.evidence import Evidence
-from harness.report.results import NO_PROCESS
+from harness.results import NO_PROCESS
 
 EXPECTED = (Outcome.OK, Outcome.BACKWARD_ERROR, *NO_PROCESS)
 LONGEST_LABEL = 400

@@ -196,7 +196,7 @@ def make_records(plan: Plan) -> list[Record]:
         make_record(plan, variant, device, replicate)
         for variant in plan.variants
         for device in plan.devices
-        for replicate in range(plan.settings.replicates if device.computes else 1)
+        for replicate in range(plan.replicates_on(device))
     ]
 
 

@@ -52,8 +52,8 @@ def sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write ``text`` so that a reader sees the old file or the new one, never a part.
+def write_whole(path: Path, text: str) -> Path:
+    """Write ``text`` so that a reader sees the old file or the new one, never a part; returns ``path``.
 
     Raises:
         StoreError: the file cannot be written; nothing of it is left behind.
@@ -61,6 +61,7 @@ def write_whole(path: Path, text: str) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with explained(f"write {path}"):
+            path.parent.mkdir(parents=True, exist_ok=True)
             with draft.open("w", encoding="utf-8", newline="") as stream:
                 stream.write(text)
                 stream.flush()
@@ -71,6 +72,7 @@ def write_whole(path: Path, text: str) -> None:
             draft.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+    return path
 
 
 @contextmanager

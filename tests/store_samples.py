@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from builders import MESSAGE
+
 from harness.model import Device, KernelPath, Outcome, Phase, Plan, Record, Sample, Settings, Variant
 
 RUN = "20250131-093000-aaaaa"
-MESSAGE = "cudnn RNN backward can only be called in training mode"
 
 
 def variant(cell: str = "lstm", placement: str = "eval-always", cudnn: str = "on", **more: Any) -> Variant:
