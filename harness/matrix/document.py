@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from collections.abc import Iterable, Mapping
+from typing import Annotated
 
-import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -18,11 +17,10 @@ from pydantic import (
     model_validator,
 )
 from pydantic_core import PydanticCustomError
-from yaml.constructor import ConstructorError
-from yaml.reader import ReaderError
 
 from harness.errors import MatrixFileError, UsageError
-from harness.matrix.axes import nearest, shown, spec_of
+from harness.matrix.axes import spec_of
+from harness.matrix.strict_yaml import Path, complaint, parse
 from harness.model import Settings, Value
 
 
@@ -122,110 +120,24 @@ class MatrixDocument(_Strict):
     settings: SettingsPatch = SettingsPatch()
 
 
-class _Loader(yaml.SafeLoader):
-    """Names the line of a scalar that looks like a date or number and is none, such as 2020-13-45 or ``!!int ""``."""
-
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """See PyYAML, whose own constructors raise whatever they run into."""
-        try:
-            return super().construct_object(node, deep)
-        except (ValueError, ArithmeticError, LookupError, AttributeError, TypeError) as error:
-            problem = f"{shown(node.value)} is no {node.tag.rpartition(':')[2]}"
-            raise ConstructorError(None, None, problem, node.start_mark) from error
-
-
 def parse_document(text: str, source: str) -> MatrixDocument:
     """The matrix that ``text`` describes; ``source`` is the file's name, for complaints.
 
     Raises:
         MatrixFileError: not YAML, a key given twice, or not a matrix; the sentence names file and line.
     """
-    try:
-        node = yaml.compose(text, Loader=_Loader)
-        _refuse_duplicate_keys(node, source)
-        raw = yaml.load(text, Loader=_Loader)
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        problem = _one_line(error.problem or error)
-        raise MatrixFileError(f"{source}, line {line}: not YAML: {problem}", "Mend the file.") from error
-    except ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        problem = f"the character U+{ord(text[error.position]):04X} is not allowed"
-        raise MatrixFileError(f"{source}, line {line}: not YAML: {problem}", "Mend the file.") from error
-    except RecursionError as error:
-        raise MatrixFileError(f"{source}: not YAML: it is nested too deeply", "Mend the file.") from error
+    node, raw = parse(text, source, MatrixFileError)
     if not isinstance(raw, Mapping):
         where = source if node is None else f"{source}, line {node.start_mark.line + 1}"
         raise MatrixFileError(f"{where}: a matrix is a mapping with at least the key 'axes'", "See `harness plan`.")
     try:
         return TypeAdapter(MatrixDocument).validate_python(raw)
     except ValidationError as error:
-        raise _complaint(error, node, source) from error
+        raise complaint(error, node, source, _keys_at, MatrixFileError) from error
     except RecursionError as error:
         raise MatrixFileError(f"{source}: an anchor in this file contains itself", "Mend the file.") from error
 
 
-def _complaint(error: ValidationError, node: yaml.Node | None, source: str) -> MatrixFileError:
-    first = error.errors(include_url=False)[0]
-    path = first["loc"]
-    if first["type"] == "axis":
-        path = (*path, first["ctx"]["axis"])
-    where = _one_line(".".join(str(part) for part in path))
-    message = first["msg"].removeprefix("Value error, ")
-    advice = "Mend the file."
-    if first["type"] == "extra_forbidden":
-        message = f"there is no key {shown(path[-1])} here"
-        owners: dict[str, type[_Strict]] = {"settings": SettingsPatch, "exclude": Exclude}
-        owner = owners.get(str(path[0]), MatrixDocument) if len(path) > 1 else MatrixDocument
-        advice = nearest(str(path[-1]), owner.model_fields)
-    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    return MatrixFileError(
-        f"{source}, line {_line_of(node, path)}: {where}: {_one_line(message).rstrip('.')}{more}", advice
-    )
-
-
-def _line_of(node: yaml.Node | None, path: tuple[Any, ...]) -> int:
-    """The line of the node that ``path`` leads to, or of the last one on the way that exists."""
-    line = 1
-    for part in path:
-        if isinstance(node, yaml.MappingNode):
-            pair = next(((key, value) for key, value in node.value if key.value == str(part)), None)
-            if pair is None:
-                break
-            line, node = pair[0].start_mark.line + 1, pair[1]
-        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
-            node = node.value[part]
-            line = node.start_mark.line + 1
-    return line
-
-
-def _refuse_duplicate_keys(node: yaml.Node | None, source: str) -> None:
-    """YAML loaders keep the last of two equal keys in silence, which would drop half of a matrix."""
-    for mapping in _mappings(node, set()):
-        seen: set[str] = set()
-        for key, value in mapping.value:
-            if key.value == "<<" and isinstance(value, yaml.SequenceNode):
-                # A few levels of lists of merges would grow into billions of keys.
-                line = key.start_mark.line + 1
-                raise MatrixFileError(f"{source}, line {line}: '<<' takes one mapping, not a list", "Merge one.")
-            if isinstance(key, yaml.ScalarNode) and key.value in seen:
-                line = key.start_mark.line + 1
-                raise MatrixFileError(f"{source}, line {line}: the key {shown(key.value)} is given twice", "Keep one.")
-            seen.add(str(key.value))
-
-
-def _mappings(node: yaml.Node | None, seen: set[int]) -> Iterator[yaml.MappingNode]:
-    if node is None or id(node) in seen:
-        return
-    seen.add(id(node))
-    if isinstance(node, yaml.MappingNode):
-        yield node
-        children = [child for pair in node.value for child in pair]
-    else:
-        children = node.value if isinstance(node, yaml.SequenceNode) else []
-    for child in children:
-        yield from _mappings(child, seen)
-
-
-def _one_line(text: object) -> str:
-    return " ".join(str(text).split())[:300]
+def _keys_at(path: Path) -> Iterable[str]:
+    owners: dict[str, type[_Strict]] = {"settings": SettingsPatch, "exclude": Exclude}
+    return (owners.get(str(path[0]), MatrixDocument) if len(path) > 1 else MatrixDocument).model_fields

@@ -10,6 +10,9 @@ from harness.matrix.document import MatrixDocument, parse_document
 
 LARGEST_FILE = 1 << 20
 
+NO_MATRIX = frozenset({"expected"})
+"""Files on the same shelves that are no matrices: what is expected of them."""
+
 
 def shelves() -> tuple[Path, ...]:
     """The folders that names are looked up in, nearest first."""
@@ -24,7 +27,8 @@ def names() -> dict[str, Path]:
     found: dict[str, Path] = {}
     for shelf in shelves():
         for file in sorted([*shelf.glob("*.yaml"), *shelf.glob("*.yml")]):
-            if file.is_file():  # a pipe or a folder can be called like a matrix
+            # A pipe or a folder can be called like a matrix.
+            if file.is_file() and file.stem not in NO_MATRIX:
                 found.setdefault(file.stem, file)
     return found
 

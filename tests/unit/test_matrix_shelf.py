@@ -24,7 +24,9 @@ def test_the_shipped_matrices_are_found_from_any_folder() -> None:
     assert all(SHIPPED in file.parents for file in names().values())
 
 
-@pytest.mark.parametrize("file", sorted(SHIPPED.glob("*.yaml")), ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file", sorted(file for file in SHIPPED.glob("*.yaml") if file.stem != "expected"), ids=lambda file: file.stem
+)
 def test_a_shipped_matrix_is_sound(file: Path) -> None:
     name, document = read_matrix(str(file))
     expansion = expand(document)
