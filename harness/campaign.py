@@ -130,9 +130,10 @@ def run_matrix(selection: Selection, conditions: Conditions, listener: Listener)
 
     Raises:
         InterruptedRunError: the person stopped it; what was recorded is kept, reported and in MLflow.
-        HarnessError: see ``choose``, ``open_site``, ``start_tracking`` and ``Journal``.
+        HarnessError: see ``choose``, ``check``, ``open_site`` and ``Journal``.
     """
     chosen = choose(selection)
+    check(conditions)
     settings = replace(chosen.settings, replicates=conditions.replicates or chosen.settings.replicates)
     listener.preparing("starting PyTorch")
     with open_site(conditions.device) as site:
@@ -151,6 +152,17 @@ def run_matrix(selection: Selection, conditions: Conditions, listener: Listener)
             notes=tuple(site.notes),
         )
         return carry_out(plan, orders_of, site, conditions, listener)
+
+
+def check(conditions: Conditions) -> None:
+    """Refuse what can never work before seconds are spent on it and anything is kept.
+
+    Raises:
+        TrackingError: MLflow is wanted, and is not installed or cannot open the store.
+        UsageError: the tracking URI is none that MLflow knows.
+    """
+    if conditions.tracked:
+        check_tracking(conditions.store)
 
 
 class OrderMaker(Protocol):
@@ -173,8 +185,6 @@ def carry_out(plan: Plan, orders: OrderMaker, site: Site, conditions: Conditions
     store, stop = conditions.store, StopRequest()
     folder = store.folder(plan.run)
     books = Books(plan)
-    if conditions.tracked:
-        check_tracking(store)  # what can never work is refused before anything is kept
     # MLflow hears of a run that is in the journal, never of one that could not be kept.
     with on_signals(stop), Journal.create(folder, plan) as journal:
         tracking = start_tracking(store, plan, enabled=conditions.tracked)

@@ -93,7 +93,13 @@ def cli(context: click.Context, /, store: Path) -> None:
 
 @cli.group()
 def run() -> None:
-    """Run a matrix of variants, or one of the two programs that the project started from."""
+    """Run a matrix of variants, or one of the two programs that the project started from.
+
+    \b
+    Examples:
+      harness run matrix quick
+      harness run seed brnn-mnist
+    """
 
 
 @run.command("matrix")
@@ -181,7 +187,14 @@ def plan(name: str, **options: Any) -> None:
 
 @cli.command()
 @click.argument("run", required=False)
-@click.option("--format", "form", type=click.Choice(["md", "csv", "json"]), default="md", show_default=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["md", "csv", "json"]),
+    default="md",
+    show_default=True,
+    help="md: for people; csv and json: one row per planned variant and device.",
+)
 @click.pass_obj
 def report(store: Path, /, run: str | None, form: Any) -> None:
     """Print the report of a run (the latest by default) from its plan and journal.
@@ -200,7 +213,7 @@ def report(store: Path, /, run: str | None, form: Any) -> None:
 
 @cli.command()
 @click.argument("run", required=False)
-@click.option("--port", type=int, default=5000, show_default=True)
+@click.option("--port", type=int, default=5000, show_default=True, help="Where the UI listens.")
 @TRACKING_URI
 @click.pass_obj
 def ui(store: Path, /, run: str | None, port: int, **options: Any) -> None:
@@ -236,12 +249,23 @@ def sync(store: Path, /, run: str | None, **options: Any) -> None:
 
 @cli.group("stub")
 def stub_group() -> None:
-    """The stub device: PyTorch's own CUDA code on a machine with no GPU."""
+    """The stub device: PyTorch's own CUDA code on a machine with no GPU.
+
+    \b
+    Examples:
+      harness stub info
+      harness stub run -- python train.py
+    """
 
 
 @stub_group.command("info")
 def stub_info() -> None:
-    """Say what was built, for which PyTorch, and what it covers. Example: harness stub info."""
+    """Say what was built, for which PyTorch, and what it covers.
+
+    \b
+    Example:
+      harness stub info
+    """
     from harness import console
 
     console.show_stub()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from harness.campaign import Conditions, Finished, Listener, carry_out
+from harness.campaign import Conditions, Finished, Listener, carry_out, check
 from harness.environment import environment
 from harness.errors import UsageError
 from harness.launch.site import open_site
@@ -81,6 +81,7 @@ def run_seed(seed: Seed, conditions: Conditions, listener: Listener) -> Finished
         raise UsageError("--remedy says how simple-rnn is fixed", "Use it with `harness run seed simple-rnn --fixed`.")
     if seed.data_dir is not None and seed.program != "brnn-mnist":
         raise UsageError("only brnn-mnist reads a data set from disk", "Leave --data-dir out.")
+    check(conditions)
     listener.preparing("starting PyTorch")
     with open_site(conditions.device) as site:
         plan = Plan(

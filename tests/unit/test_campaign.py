@@ -1,4 +1,4 @@
-"""The loop around the attempts, with scripted records instead of processes: what is told to whom, and in which order."""
+"""The loop around the attempts, with scripted records instead of processes: who is told what, and when."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import campaign
+from harness import campaign, seeds
 from harness.campaign import Conditions, Finished, OrderMaker, carry_out, orders_of
 from harness.errors import InterruptedRunError, StoreError, TrackingError
 from harness.launch.site import Site
@@ -110,7 +110,7 @@ class Ears:
     def preparing(self, what: str) -> None:
         self.log.append(f"preparing: {what}")
 
-    def started(self, plan: Plan) -> None:
+    def started(self, _: Plan) -> None:
         assert (self.folder / "plan.json").is_file()
         self.log.append("started")
 
@@ -136,7 +136,6 @@ class Scene:
         self.shown = Shown(self.folder.path, self.log)
         self.ears = Ears(self.folder.path, self.log)
         patch.setattr(campaign, "start_tracking", lambda *_, **__: self.shown)
-        patch.setattr(campaign, "check_tracking", lambda _: None)
 
     def play(self, orders: OrderMaker = orders_of) -> Finished:
         site = Site(executors=dict(self.scripts))  # type: ignore[arg-type]
@@ -385,22 +384,27 @@ def test_a_listener_that_fails_leaves_nothing_open(scene: Scene, monkeypatch: py
     assert [(ending, count) for ending, count, _ in scene.shown.endings] == [(Ending.BROKEN, 0)]
 
 
-@pytest.mark.parametrize("kept", [True, False], ids=["store", "tracking"])
-def test_what_can_never_work_is_refused_before_anything_is_kept_or_shown(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch, kept: bool
-) -> None:
+def test_mlflow_does_not_hear_of_a_run_that_cannot_be_kept(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[object] = []
     monkeypatch.setattr(campaign, "start_tracking", lambda *_, **__: started.append(1) or scene.shown)
-
-    def refuse_tracking(_: Store) -> None:
-        raise TrackingError("MLflow is not installed")
-
-    if kept:  # a file stands where the store's folder should be
-        scene.folder.path.parent.parent.write_text("")
-    else:
-        monkeypatch.setattr(campaign, "check_tracking", refuse_tracking)
-    with pytest.raises(StoreError):
+    scene.store.artifacts.write_text("a file where the folder should be")
+    with pytest.raises(StoreError, match="cannot create"):
         scene.play()
     assert started == []
-    assert not scene.folder.path.exists()
     assert all(script.orders == [] for script in scene.scripts.values())
+
+
+@pytest.mark.parametrize("what", ["matrix", "seed"])
+def test_what_can_never_work_is_refused_before_pytorch_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    heard: list[str] = []
+    monkeypatch.setattr("harness.store.connection.importlib.util.find_spec", lambda _: None)
+    ears = Ears(tmp_path, heard)
+    with pytest.raises(TrackingError, match="MLflow is not installed"):
+        if what == "matrix":
+            campaign.run_matrix(campaign.Selection("quick"), Conditions(Store(tmp_path)), ears)
+        else:
+            seeds.run_seed(seeds.Seed("simple-rnn"), Conditions(Store(tmp_path)), ears)
+    assert heard == []
+    assert list(tmp_path.iterdir()) == []
