@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from harness.model import Outcome, Plan, Record
+from harness.quoting import one_line
 
 STYLES = {
     Outcome.OK: "green",
@@ -28,9 +29,6 @@ STYLES = {
 NOTABLE = frozenset({Outcome.OOM, Outcome.TIMEOUT, Outcome.CRASH})
 """Outcomes that a person should see while the run goes on. The error itself is what most runs are about: it is
 counted, and the report lists it."""
-
-LONGEST = 300
-"""Characters of a message on the terminal; the report has all of it."""
 
 
 class _Stderr(Console):
@@ -119,15 +117,8 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def one_line(text: str) -> str:
-    """``text`` as a terminal can show it: its first line, nothing that steers the terminal, and not without end."""
-    first = next((line for line in text.splitlines() if line.strip()), "")
-    shown = "".join(letter if letter.isprintable() else "�" for letter in first)
-    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 3]}..."
-
-
 def _line(record: Record) -> str:
-    what = one_line(record.reason or f"{record.error_type}: {record.error_message or ''}")
+    what = one_line(record.reason or "") or f"{record.error_type}: {one_line(record.error_message or '')}"
     where = f" in {record.phase}" if record.phase else ""
     style = STYLES[record.outcome]
     return f"[{style}]{record.outcome}[/] on {record.device}{where}: {escape(record.label)}: {escape(what)}"

@@ -10,17 +10,10 @@ from typing import Any
 import click
 
 from harness.campaign import Chosen, Finished
-from harness.console.live import one_line
 from harness.model import Device, Outcome, Record
+from harness.quoting import one_line
 from harness.store.connection import public
 from harness.store.layout import Store
-
-TREATMENTS = {
-    "body": "answered by the stub itself",
-    "succeed": "do nothing and report success",
-    "refuse": "refused with an error that names them",
-    "nvidia": "left to NVIDIA's own library, which needs no GPU for them",
-}
 
 
 def show_plan(chosen: Chosen) -> None:
@@ -140,10 +133,10 @@ def show_stub() -> None:
     """
     from harness import stub
 
-    build = stub.ensure()
-    click.echo(f"stub for PyTorch {build.torch_version} (CUDA {build.cuda_version}, build id {build.torch_build_id})")
-    click.echo(f"built: {build.built_at} in {build.build_seconds:g} s with {build.compiler}, kept in {build.folder}")
-    click.echo("CUDA functions that this PyTorch asks for, by what the stub does with them:")
-    for treatment, number in build.symbols.items():
-        click.echo(f"  {number:5}  {TREATMENTS.get(treatment, treatment)}")
-    click.echo("Kernels do nothing and results are zeros: outcomes are real, no number is a measurement.")
+    info = stub.info()
+    for name, fact in info.facts.items():
+        click.echo(f"{name}: {fact}")
+    for title, sentences in (("covers", info.covers), ("does not", info.does_not)):
+        click.echo(f"{title}:")
+        for sentence in sentences:
+            click.echo(f"  - {sentence}")
