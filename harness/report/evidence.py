@@ -11,8 +11,8 @@ import pandas as pd
 from harness.model import Device, Outcome, Plan, Record
 from harness.report.columns import axis_column
 from harness.report.frame import axes_of, frame_of
-from harness.report.rule import RuleCheck, check_rule
 from harness.results import Result, collect
+from harness.rule import RuleCheck, check_rule
 
 
 @dataclass(frozen=True)

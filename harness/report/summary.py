@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.model import Device, Outcome, Plan, Record
-from harness.report.rule import check_rule, rule_says
 from harness.report.text import DEVICE_WORDS, count
 from harness.results import Result, collect, count_outcomes
+from harness.rule import check_rule, rule_says
 
 MESSAGE = "cudnn RNN backward can only be called in training mode"
 

@@ -11,6 +11,7 @@ from harness.matrix.shelf import LARGEST_FILE, locate, names, read_matrix, shelv
 from harness.placements import PLACEMENTS
 
 SHIPPED = Path(__file__).parents[2] / "experiments"
+MATRICES = sorted(file for file in SHIPPED.glob("*.yaml") if file.stem != "expected")
 
 
 @pytest.fixture(autouse=True)
@@ -22,11 +23,10 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_shipped_matrices_are_found_from_any_folder() -> None:
     assert {"matrix", "quick", "full"} <= set(names())
     assert all(SHIPPED in file.parents for file in names().values())
+    assert "expected" not in names()
 
 
-@pytest.mark.parametrize(
-    "file", sorted(file for file in SHIPPED.glob("*.yaml") if file.stem != "expected"), ids=lambda file: file.stem
-)
+@pytest.mark.parametrize("file", MATRICES, ids=lambda file: file.stem)
 def test_a_shipped_matrix_is_sound(file: Path) -> None:
     name, document = read_matrix(str(file))
     expansion = expand(document)

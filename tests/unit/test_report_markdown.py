@@ -15,8 +15,8 @@ from harness.model import Caveat, Device, KernelPath, Outcome, Plan, Record, Set
 from harness.placements import PLACEMENTS
 from harness.report import render, summary
 from harness.report.evidence import Evidence
-from harness.report.rule import rule_says
 from harness.report.sections.throughput import pairs
+from harness.rule import rule_says
 
 PLAN = make_plan()
 RECORDS = make_records(PLAN)

@@ -9,8 +9,8 @@ import pandas as pd
 from harness.model import Device, KernelPath, Outcome
 from harness.report import text
 from harness.report.evidence import Evidence
-from harness.report.rule import check_rule, differs, prediction
 from harness.results import WORST_FIRST
+from harness.rule import check_rule, differs, prediction
 
 WORDS = {Outcome.BACKWARD_ERROR.value: "RAISES"}
 """How the map spells outcomes: the one that matters loudly, the others by their names."""
