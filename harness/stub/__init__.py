@@ -6,7 +6,8 @@ what it returns puts that library in front of CUDA for a child process. Importin
 
 from __future__ import annotations
 
-from harness.stub.build import StubBuild, ensure
+from harness.stub.build import StubBuild, ensure, info
+from harness.stub.coverage import StubInfo
 from harness.stub.process import run
 
-__all__ = ["StubBuild", "ensure", "run"]
+__all__ = ["StubBuild", "StubInfo", "ensure", "info", "run"]

@@ -17,6 +17,7 @@ from filelock import FileLock
 
 from harness.errors import StubUnavailableError
 from harness.stub.compiler import CompileError, Compiler, find_compiler
+from harness.stub.coverage import DEVICE_NAME, StubInfo
 from harness.stub.environment import child_environment
 from harness.stub.libraries import DRIVER_FOLDER, PRELOAD, Libraries, compile_libraries
 from harness.stub.policy import Treatment
@@ -49,10 +50,26 @@ class StubBuild:
         return child_environment(base, self.preload, self.driver_folder, zeroes_memory=self.zeroes_memory)
 
 
+def info(torch_folder: Path | None = None) -> StubInfo:
+    """Say what was built, for which torch, and what it covers."""
+    build = ensure(torch_folder)
+    functions = ", ".join(f"{count} {treatment}" for treatment, count in build.symbols.items())
+    return StubInfo(
+        {
+            "device": DEVICE_NAME,
+            "torch": f"{build.torch_version} (CUDA {build.cuda_version}, build {build.torch_build_id})",
+            "library": str(build.preload),
+            "CUDA functions": functions,
+            "memory": "cleared when handed out" if build.zeroes_memory else "uncached, without statistics",
+            "compiled": f"{build.built_at} with {build.compiler} in {build.build_seconds} s",
+        }
+    )
+
+
 def ensure(torch_folder: Path | None = None) -> StubBuild:
     """Return the stub for the torch in this folder (by default the one installed here), compiling it if need be."""
     install = read_torch_install(torch_folder or current_torch_folder())
-    cache = _cache_folder()
+    cache = _cache_folder(os.environ)
     folder = cache / _key(install)
     if build := _load(folder):
         return build
@@ -67,11 +84,16 @@ def ensure(torch_folder: Path | None = None) -> StubBuild:
         ) from error
 
 
-def _cache_folder() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME", "")
+def _cache_folder(environment: Mapping[str, str]) -> Path:
+    base = Path(environment.get("XDG_CACHE_HOME", ""))
     # A relative XDG_CACHE_HOME is to be ignored, says its specification.
-    home = Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache"
-    return home / "harness" / "stub"
+    folder = (base if base.is_absolute() else Path.home() / ".cache") / "harness" / "stub"
+    if any(character in str(folder) for character in " :"):
+        raise StubUnavailableError(
+            f"The stub cannot be kept in {folder}: the loader's LD_PRELOAD splits names at spaces and colons.",
+            "Point XDG_CACHE_HOME at a folder without them.",
+        )
+    return folder
 
 
 def _key(install: TorchInstall) -> str:
@@ -111,6 +133,8 @@ def _build(install: TorchInstall, folder: Path) -> StubBuild:
         }
         (work / MANIFEST).write_text(json.dumps(facts, indent=1), encoding="utf-8")
         shutil.rmtree(folder, ignore_errors=True)  # a damaged build
+        for leftover in work.glob("*.o"):
+            leftover.unlink()
         work.rename(folder)
     except CompileError as error:
         raise _compile_failure(work, folder) from error

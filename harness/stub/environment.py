@@ -29,8 +29,8 @@ def child_environment(
         "TORCH_AUTOGRAD_SHUTDOWN_WAIT_LIMIT": "0",
     }
     if not zeroes_memory:
-        # This torch has no hook to clear memory at (csrc/preload/zeroing.c). Uncached memory is zero too, at the price of
-        # the allocator's statistics.
+        # This torch has no hook to clear memory at (csrc/preload/zeroing.c). Uncached memory is zero too, at the price
+        # of the allocator's statistics.
         environment["PYTORCH_NO_CUDA_MEMORY_CACHING"] = "1"
     return environment
 
