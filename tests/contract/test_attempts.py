@@ -142,7 +142,7 @@ def test_only_its_own_single_whole_record_is_believed(executor: LocalExecutor) -
         check(end(line(**other)), Outcome.CRASH, {**HERE, "reason": "about another attempt"})
     check(end(line() * 2), Outcome.CRASH, {**HERE, "reason": "more than one record"})
     check(end(line()[:-1]), Outcome.CRASH, {**HERE, "reason": "half a record"})
-    check(end(line().replace('"schema":1', '"schema":99')), Outcome.CRASH, {**HERE, "reason": "schema 99"})
+    check(end(line(schema=99)), Outcome.CRASH, {**HERE, "reason": "schema 99"})
     check(end(line(), "writes_before_its_record"), Outcome.CRASH, {**HERE, "reason": "more than one record"})
     died = end(line(), "writes_a_record_and_dies")
     check(died, Outcome.CRASH, {**HERE, "signal": "SIGKILL", "reason": "did not end as a healthy attempt"})

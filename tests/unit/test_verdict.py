@@ -12,7 +12,7 @@ from harness.launch.verdict import not_run, verdict
 from harness.launch.ward import GRACE_SECONDS, RESULT_LIMIT, TAIL_BYTES, Stage, Ward
 from harness.matrix.axes import make_variant
 from harness.model import Device, Order, Outcome, Phase, Record, Settings
-from harness.wire import Breadcrumb, dump
+from harness.wire import RECORD_SCHEMA, Breadcrumb, dump
 
 ORDER = Order("run", make_variant({}), Device.CPU, Settings(deadline=3.0), replicate=1, attempt=2)
 OWN = Record("run", ORDER.variant.key, ORDER.variant.label, Device.CPU, Outcome.OK, 1, 2, last_loss=0.5)
@@ -108,7 +108,7 @@ def test_every_signal_has_some_name(ward: Ward, signum: int) -> None:
         (b"\n", "cannot be read"),
         (b"\xff\xfe\n", "cannot be read"),
         (b"{}\n", "cannot be read"),
-        (line(OWN).replace(b'"schema":1', b'"schema":2'), "schema 2"),
+        (line(replace(OWN, schema=RECORD_SCHEMA + 1)), f"schema {RECORD_SCHEMA + 1}"),
         (line(replace(OWN, run="other")), "another attempt"),
         (line(replace(OWN, key="other")), "another attempt"),
         (line(replace(OWN, device=Device.CUDA)), "another attempt"),

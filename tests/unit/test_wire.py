@@ -37,6 +37,7 @@ from harness.wire import (
 )
 
 Thing = Order | Record | Plan
+NEWEST = {Order: ORDER_SCHEMA, Record: RECORD_SCHEMA, Plan: PLAN_SCHEMA}
 
 text = st.text(st.characters(codec="utf-8"), max_size=20)
 broken_text = st.text(st.characters(categories=["Cs", "Ll"]), min_size=1, max_size=6)
@@ -126,7 +127,7 @@ def test_a_line_is_strict_json_that_says_its_schema(thing: Thing) -> None:
         raise AssertionError(constant)
 
     raw = json.loads(dump(thing), parse_constant=refuse)
-    assert raw["schema"] == {Order: ORDER_SCHEMA, Record: RECORD_SCHEMA, Plan: PLAN_SCHEMA}[type(thing)]
+    assert raw["schema"] == NEWEST[type(thing)]
 
 
 def record(**others: object) -> Record:
@@ -185,8 +186,9 @@ def kind_of(thing: Thing) -> str:
 
 
 @pytest.mark.parametrize("thing", THINGS, ids=kind_of)
-@pytest.mark.parametrize("schema", [2, 3, 10**30])
-def test_a_newer_schema_is_refused_even_if_it_has_other_fields(thing: Thing, schema: int) -> None:
+@pytest.mark.parametrize("later", [1, 2, 10**30])
+def test_a_newer_schema_is_refused_even_if_it_has_other_fields(thing: Thing, later: int) -> None:
+    schema = NEWEST[type(thing)] + later
     for line in (json.dumps({**json.loads(dump(thing)), "schema": schema}), json.dumps({"schema": schema, "new": []})):
         with pytest.raises(NewerSchemaError, match=f"schema {schema}") as caught:
             load(type(thing), line)
