@@ -1,9 +1,11 @@
 """The nouns: frozen, counted right, and made of the standard library alone."""
 
 import ast
+import importlib
 import sys
 from dataclasses import FrozenInstanceError, fields
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import given
@@ -30,11 +32,17 @@ from harness.model import (
 VARIANT = Variant({"cell": "lstm", "layers": 2}, "cell=lstm")
 
 
-def test_only_the_standard_library_is_imported() -> None:
-    tree = ast.parse(Path(model.__file__).read_text())
+def imports_of(module: ModuleType) -> set[str]:
+    """The modules that ``module`` imports, itself or by way of others of this project."""
+    tree = ast.parse(Path(str(module.__file__)).read_text())
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     imported |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert {name.partition(".")[0] for name in imported} <= sys.stdlib_module_names
+    ours = {name for name in imported if name.partition(".")[0] == "harness"}
+    return (imported - ours).union(*(imports_of(importlib.import_module(name)) for name in ours))
+
+
+def test_only_the_standard_library_is_imported() -> None:
+    assert {name.partition(".")[0] for name in imports_of(model)} <= sys.stdlib_module_names
 
 
 def test_the_words_are_those_of_the_design() -> None:
