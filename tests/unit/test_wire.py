@@ -103,9 +103,8 @@ OPTIONAL: dict[str, st.SearchStrategy[object]] = {
 TOLD = {"run", "key", "label", "device", "outcome", "replicate", "attempt", "sightings", "samples"}
 TOLD |= {"results", "facts", "schema"}
 # A field that this table does not know yet is in the round trip all the same.
-OPTIONAL |= {
-    name: st.from_type(kind) for name, kind in get_type_hints(Record).items() if name not in TOLD | set(OPTIONAL)
-}
+HINTS = get_type_hints(Record)
+OPTIONAL |= {f.name: st.from_type(HINTS[f.name]) for f in fields(Record) if f.name not in TOLD | set(OPTIONAL)}
 records = st.builds(
     Record,
     *(text, text, text, st.sampled_from(Device), st.sampled_from(Outcome)),
