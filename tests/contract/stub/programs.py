@@ -66,7 +66,7 @@ def _distributed_rank(rank: int, file: str, *, train: bool) -> None:
 
 
 def distributed_data_parallel_on_gloo() -> None:
-    import torch.distributed  # noqa: F401 - once, for both ranks
+    import torch._dynamo  # noqa: F401 - DistributedDataParallel wants it; once, for all ranks
 
     for train in (True, False):
         file = str(Path(tempfile.mkdtemp()) / "rendezvous")

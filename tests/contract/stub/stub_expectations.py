@@ -129,6 +129,11 @@ _GRAPH = {
     "vmap_over_rnn": Raises("RuntimeError", "Batching rule not implemented for aten::lstm.input"),
     "hook_sees_the_gradient": Ok(True),
     "anomaly_detection": EVAL,
+    "hidden_state_not_contiguous": Raises("RuntimeError", "rnn: hx is not contiguous"),
+    "hidden_state_of_the_wrong_size": Raises("RuntimeError", "Expected hidden size (1, 3, 8), got [1, 3, 9]"),
+    "weights_not_in_one_chunk": Ok("RNN module weights are not part of single contiguous chunk"),
+    "weight_norm": FINE,
+    "weight_norm_eval": EVAL,
 }
 
 _GIB = 1024**3
@@ -172,6 +177,8 @@ _RUNTIME = {
     "profiler": Ok(True),
     "jiterator": Ok([3]),
     "dot_product": Ok(0.0),
+    "odds_and_ends": Ok([True, 0, True, 2]),
+    "waiting_forbidden": Raises("RuntimeError", "called a synchronizing CUDA operation"),
 }
 
 _LINEAR_ALGEBRA = (
@@ -203,6 +210,7 @@ _REFUSALS = {
     "qr_batched": refused("cublasSgeqrfBatched"),
     # PyTorch first asks a kernel whether all is finite, and a kernel that did not run says no.
     "eigenvalues": Raises("RuntimeError", "input tensor should not contain infs or NaNs"),
+    "refused_in_a_thread_of_autograd": refused("cufftCreate"),
     "sparse_matrix_product": refused("cusparseCreateCsr"),
     "sparse_matrix_times_vector": refused("cusparseCreateCsr"),
     "nccl_between_processes": refused("ncclGetUniqueId"),

@@ -158,3 +158,34 @@ def hook_sees_the_gradient() -> bool:
 def anomaly_detection() -> None:
     with torch.autograd.detect_anomaly(check_nan=True):
         _lstm(train=False)(_input())[0].sum().backward()
+
+
+def hidden_state_not_contiguous() -> None:
+    hidden = torch.zeros(3, 2, 8, device="cuda").transpose(0, 1)
+    nn.GRU(4, 8, num_layers=2).cuda()(_input(), hidden)
+
+
+def hidden_state_of_the_wrong_size() -> None:
+    nn.GRU(4, 8).cuda()(_input(), torch.zeros(1, 3, 9, device="cuda"))
+
+
+def weights_not_in_one_chunk() -> str:
+    import warnings
+
+    model = _lstm(train=True)
+    # Through `.data`: a parameter that is replaced as a whole is noticed by nn.LSTM, which makes one chunk again.
+    model.weight_hh_l0.data = model.weight_hh_l0.data.clone()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model(_input())[0].sum().backward()
+    return str(caught[0].message)[:58] if caught else "no warning"
+
+
+def weight_norm() -> None:
+    model = nn.utils.parametrizations.weight_norm(nn.LSTM(4, 8), "weight_hh_l0").cuda()
+    model(_input())[0].sum().backward()
+
+
+def weight_norm_eval() -> None:
+    model = nn.utils.parametrizations.weight_norm(nn.LSTM(4, 8), "weight_hh_l0").cuda().eval()
+    model(_input())[0].sum().backward()

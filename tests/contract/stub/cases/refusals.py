@@ -136,3 +136,17 @@ def tensor_to_another_process() -> None:
     from torch.multiprocessing.reductions import reduce_tensor
 
     reduce_tensor(torch.ones(3, device="cuda"))
+
+
+class _FourierInBackward(torch.autograd.Function):
+    @staticmethod
+    def forward(_: object, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @staticmethod
+    def backward(_: object, gradient: torch.Tensor) -> torch.Tensor:
+        return torch.fft.fft(gradient).real
+
+
+def refused_in_a_thread_of_autograd() -> None:
+    _FourierInBackward.apply(torch.ones(8, device="cuda", requires_grad=True)).sum().backward()

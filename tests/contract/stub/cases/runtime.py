@@ -306,3 +306,22 @@ def jiterator() -> list[int]:
 def dot_product() -> float:
     x = torch.ones(4, device="cuda")
     return torch.dot(x, x).item()
+
+
+def odds_and_ends() -> list[object]:
+    torch.cuda.nvtx.range_push("a range")
+    torch.cuda.nvtx.range_pop()
+    torch.cuda.ipc_collect()
+    torch.cuda.reset_peak_memory_stats()
+    free, _ = torch.cuda.cudart().cudaMemGetInfo(0)
+    return [
+        "GPU" in torch.cuda.memory_summary(),
+        len(torch.cuda.memory_snapshot()),
+        free > 0,
+        torch.cuda.nccl.version()[0],
+    ]
+
+
+def waiting_forbidden() -> None:
+    torch.cuda.set_sync_debug_mode("error")
+    torch.ones(3, device="cuda").sum().item()
