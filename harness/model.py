@@ -1,6 +1,7 @@
 """The nouns of the project, frozen: what is planned, what is ordered, what is recorded.
 
-Only the standard library is imported here, so that every room, the worker included, can share them.
+What a worker measures is in ``measured``. Only the standard library is imported, so that every room, the worker
+included, can share them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
+
+from harness.measured import Exactness, Sample
 
 KEY_SCHEME = 1
 """Version of the identity scheme; part of every key, so that keys of two schemes never meet."""
@@ -130,7 +133,9 @@ class Settings:
 
     ``epochs`` and ``steps`` count the training loop (steps per epoch); ``evaluation_steps`` the forward-only
     steps after each epoch; ``warmup_epochs`` how many leading epochs are marked as warm-up; ``deadline`` is in
-    seconds per attempt; ``replicates`` counts attempts per variant and timed device;
+    seconds per attempt; ``replicates`` counts attempts per variant and timed device; ``seed`` gives everything random,
+    the order of the attempts on a timed device included. ``timed_blocks`` counts blocks of training steps that are
+    timed after the epochs, each about ``block_ms`` milliseconds long; they change no outcome, loss or digest.
     ``threads`` is how many PyTorch may use on the CPU, 0 leaves it to PyTorch. One is the default because several
     spin-wait for each other: under other load a step of a small RNN was seen to take 40 times as long.
     """
@@ -144,6 +149,8 @@ class Settings:
     deadline: float = 60.0
     replicates: int = 1
     threads: int = 1
+    timed_blocks: int = 0
+    block_ms: float = 50.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +169,7 @@ class Plan:
     command: tuple[str, ...] = ()
     environment: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    schema: int = 1
+    schema: int = 2
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _NAN_SURVIVES
 
@@ -189,7 +196,7 @@ class Order:
     program: str = ""
     """Path of a seed program to run instead of the matrix's own step loop; empty for a matrix variant."""
     arguments: tuple[str, ...] = ()
-    schema: int = 1
+    schema: int = 2
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _NAN_SURVIVES
 
@@ -197,21 +204,6 @@ class Order:
     def name(self) -> str:
         """Unique within a run."""
         return f"{self.variant.key}/{self.device}/{self.replicate}/{self.attempt}"
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One timed block of training steps, as measured; never an average.
-
-    ``wall_s`` is the monotonic clock around the block, ended by a synchronisation; ``device_s`` the time between
-    two CUDA events, absent on a CPU.
-    """
-
-    epoch: int
-    steps: int
-    wall_s: float
-    device_s: float | None = None
-    warmup: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +257,8 @@ class Record:
     last_loss: float | None = None
     losses_digest: str | None = None
     weights_digest: str | None = None
+    exactness: Exactness | None = None
+    """Only of an attempt that is ok, on a device whose kernels really run."""
     results: Mapping[str, Any] = field(default_factory=dict)
     """What a seed program reported: losses per epoch, accuracy, data set, artefact paths."""
     facts: Mapping[str, str | int | float | bool | None] = field(default_factory=dict)
@@ -273,7 +267,7 @@ class Record:
     exit_code: int | None = None
     signal: str | None = None
     output_tail: str | None = None
-    schema: int = 1
+    schema: int = 2
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _NAN_SURVIVES
 

@@ -3,7 +3,11 @@
 One object is one line. Each carries its ``schema``; a reader refuses what is newer than it knows and says so, since
 guessing at a newer record would invent evidence.
 
-History: order 1, record 1, plan 1 - the first.
+History:
+
+- order 1, record 1, plan 1: the first.
+- order 2, plan 2: settings have ``timed_blocks`` and ``block_ms``; record 2: samples have their parts and the machine's
+  state, records their exactness. What was written before is read with these absent.
 """
 
 from __future__ import annotations
@@ -21,9 +25,9 @@ from pydantic_core import PydanticSerializationError
 from harness.errors import JournalError
 from harness.model import Order, Phase, Plan, Record
 
-ORDER_SCHEMA = 1
-RECORD_SCHEMA = 1
-PLAN_SCHEMA = 1
+ORDER_SCHEMA = 2
+RECORD_SCHEMA = 2
+PLAN_SCHEMA = 2
 
 _NEWEST: dict[type, int] = {Order: ORDER_SCHEMA, Record: RECORD_SCHEMA, Plan: PLAN_SCHEMA}
 _ADAPTERS: dict[type, TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in _NEWEST}

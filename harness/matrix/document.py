@@ -96,6 +96,8 @@ class SettingsPatch(_Strict):
     deadline: Real = Field(default=_DEFAULT.deadline, gt=0)
     replicates: Whole = Field(default=_DEFAULT.replicates, ge=1, le=1000)
     threads: Whole = Field(default=_DEFAULT.threads, ge=0, le=1024)
+    timed_blocks: Whole = Field(default=_DEFAULT.timed_blocks, ge=0, le=1000)
+    block_ms: Real = Field(default=_DEFAULT.block_ms, gt=0, le=60_000)
 
     @model_validator(mode="after")
     def _something_is_measured(self) -> SettingsPatch:

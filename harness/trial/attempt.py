@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import resource
 import sys
 import time
@@ -11,10 +10,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from harness.model import Device, Order, Outcome, Record
 from harness.trial import classify
+from harness.trial.digest import digest
+from harness.trial.exactness import examine
 from harness.trial.facts import device_facts, is_stub
 from harness.trial.loop import Loop
 from harness.trial.programs import run_program
@@ -31,7 +31,7 @@ def run_order(order: Order, crumb: Breadcrumb) -> Record:
     record = Record(order.run, order.variant.key, order.variant.label, order.device, Outcome.OK)
     record = replace(record, replicate=order.replicate, attempt=order.attempt, started=started)
     record = _run_program(order, crumb, record) if order.program else _run_variant(order, crumb, record)
-    return replace(record, wall_s=time.perf_counter() - began, facts=_facts(order.device))
+    return replace(record, wall_s=time.perf_counter() - began, facts={**_facts(order.device), **record.facts})
 
 
 def _refuse_disguise(device: Device) -> None:
@@ -52,10 +52,26 @@ def _run_variant(order: Order, crumb: Breadcrumb, record: Record) -> Record:
         return record
     record = replace(record, **_seen_by(loop))
     try:
-        return replace(record, **_measured_by(loop, failed=record.outcome is not Outcome.OK))
+        record = replace(record, **_measured_by(loop, failed=record.outcome is not Outcome.OK))
     # After a sticky CUDA error every question to the device raises it again; where it came late, it comes here.
     except Exception as error:
         return record if record.outcome is not Outcome.OK else with_error(record, error)
+    return _priced(order, loop, record) if record.outcome is Outcome.OK and loop.computes else record
+
+
+def _priced(order: Order, loop: Loop, record: Record) -> Record:
+    """``record`` with what the placement costs. Outcome, digests and peak memory stand; nothing here changes them.
+
+    The exactness comes first, while the number of steps so far is the same in every attempt: cuDNN's dropout goes on
+    from where the last step has left it.
+    """
+    record = replace(record, exactness=examine(order))
+    try:
+        loop.time_steadily()
+    except Exception as error:
+        facts = {"timing_error": f"{type(error).__name__}: {classify.clip(classify.message_of(error))}"}
+        record = replace(record, facts=facts)
+    return replace(record, samples=tuple(loop.clock.samples))
 
 
 def _run_program(order: Order, crumb: Breadcrumb, record: Record) -> Record:
@@ -106,14 +122,6 @@ def _measured_by(loop: Loop, *, failed: bool) -> dict[str, Any]:
         if not failed:
             seen["weights_digest"] = digest([weight.detach() for weight in loop.net.parameters()])
     return seen
-
-
-def digest(tensors: list[Tensor]) -> str:
-    """Sixteen hex digits of a hash over the bits of ``tensors``: equal only for bitwise equal values."""
-    state = hashlib.sha256()
-    for tensor in tensors:
-        state.update(tensor.contiguous().view(torch.uint8).cpu().numpy().tobytes())
-    return state.hexdigest()[:16]
 
 
 def _memory(device: torch.device, *, stub: bool) -> dict[str, Any]:

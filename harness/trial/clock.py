@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import IntEnum
 
 import torch
 
-from harness.model import Sample
+from harness.measured import MachineState, Sample
+
+
+class Part(IntEnum):
+    """What a step consists of, in the order in which it happens."""
+
+    FORWARD = 0
+    BACKWARD = 1
+    OPTIMIZER = 2
 
 
 @dataclass(slots=True)
@@ -15,35 +25,81 @@ class BlockClock:
     """Times one block of steps after the other; raw samples, nothing averaged.
 
     CUDA is asynchronous, so a block ends with one synchronisation, and the time between two events is what the GPU
-    took. ``keep`` is False on the stub, whose kernels do nothing: there is nothing to time.
+    took, its waiting for the host included. Each part of a step ends with an event (on a CPU: a look at the clock),
+    so the three parts add up to their block. Events are used again in the next block: none is made in a steady state.
+
+    ``keep`` is False on the stub, whose kernels do nothing: there is nothing to time. ``read`` tells what the machine
+    is doing; it is asked when a block is over, never inside one.
     """
 
     cuda: bool
     keep: bool
     warmup_epochs: int
+    read: Callable[[], MachineState | None] | None = None
     samples: list[Sample] = field(default_factory=list)
     _began: float = 0.0
-    _first: torch.cuda.Event | None = None
+    _lapped: float = 0.0
+    _spent: list[float] = field(default_factory=lambda: [0.0] * len(Part))
+    _events: list[torch.cuda.Event] = field(default_factory=list)
+    _parts: list[Part] = field(default_factory=list)
 
     def start(self) -> None:
         """A block begins here. Work that was queued before it is waited for, so that it is not counted."""
         if not self.keep:
             return
+        self._spent = [0.0] * len(Part)
+        self._parts.clear()
         if self.cuda:
             torch.cuda.synchronize()
-            self._first = torch.cuda.Event(enable_timing=True)
-            self._first.record()
-        self._began = time.perf_counter()
+            self._record(0)
+        self._began = self._lapped = time.perf_counter()
 
-    def stop(self, epoch: int, steps: int) -> None:
-        """The block of ``steps`` steps in ``epoch`` (from 1) ends here."""
+    def lap(self, part: Part) -> None:
+        """``part`` of a step ends here; it began where the part before it ended."""
+        if not self.keep:
+            return
+        if self.cuda:
+            self._parts.append(part)
+            self._record(len(self._parts))
+            return
+        now = time.perf_counter()
+        self._spent[part] += now - self._lapped
+        self._lapped = now
+
+    def stop(self, epoch: int, steps: int, *, steady: bool = False) -> None:
+        """The block of ``steps`` steps in ``epoch`` (from 1) ends here, with the last of its laps."""
         if not self.keep or steps == 0:
             return
         device_s = None
-        if self._first is not None:
-            last = torch.cuda.Event(enable_timing=True)
-            last.record()
+        if self.cuda:
             torch.cuda.synchronize()
-            device_s = self._first.elapsed_time(last) / 1000
-        wall_s = time.perf_counter() - self._began
-        self.samples.append(Sample(epoch, steps, wall_s, device_s, warmup=epoch <= self.warmup_epochs))
+            wall_s = time.perf_counter() - self._began
+            device_s = self._read_events()
+        else:
+            wall_s = self._lapped - self._began
+        forward_s, backward_s, optimizer_s = self._spent
+        self.samples.append(
+            Sample(
+                epoch,
+                steps,
+                wall_s,
+                device_s,
+                warmup=epoch <= self.warmup_epochs,
+                steady=steady,
+                forward_s=forward_s,
+                backward_s=backward_s,
+                optimizer_s=optimizer_s,
+                machine=self.read() if self.read is not None else None,
+            )
+        )
+
+    def _record(self, index: int) -> None:
+        if index == len(self._events):
+            self._events.append(torch.cuda.Event(enable_timing=True))
+        self._events[index].record()
+
+    def _read_events(self) -> float:
+        """Seconds on the device from the first event to the last; the parts' shares go to ``_spent``."""
+        for index, part in enumerate(self._parts):
+            self._spent[part] += self._events[index].elapsed_time(self._events[index + 1]) / 1000
+        return float(self._events[0].elapsed_time(self._events[len(self._parts)]) / 1000)

@@ -110,3 +110,8 @@ def make_batch(variant: Variant, device: torch.device, generator: torch.Generato
         inputs = inputs.transpose(0, 1).contiguous()
     timesteps = batch * seq if lengths is None else int(lengths.sum())
     return Batch(inputs.to(device, DTYPES[str(variant["dtype"])]), targets.to(device), lengths, timesteps)
+
+
+def loss_of(logits: Tensor, targets: Tensor) -> Tensor:
+    """Cross-entropy. That of half-precision logits is taken in float32, as autocast would."""
+    return nn.functional.cross_entropy(logits if logits.dtype is torch.float64 else logits.float(), targets)
