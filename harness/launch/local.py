@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from harness.errors import LaunchError
 from harness.launch.stop import StopRequest
 from harness.launch.verdict import not_run, verdict
-from harness.launch.ward import Ward
+from harness.launch.ward import Stage, Ward
 from harness.launch.zygote import ZygoteDiedError, ZygoteProcess
 from harness.model import Device, Order, Outcome, Record, Settings, Variant
 from harness.wire import dump
@@ -22,6 +22,8 @@ from harness.wire import dump
 TICK_SECONDS = 0.2
 PROBE_SECONDS = 120.0
 """A driver can take a while to answer, and a broken one never does."""
+SILENCE_SECONDS = 10.0
+"""How long after SIGKILL the end of an attempt is waited for, before the zygote itself is given up."""
 LIVES = 2
 """How often an order may go down with its zygote before the order itself is blamed."""
 
@@ -133,12 +135,14 @@ class LocalExecutor:
                 for event in zygote.events(TICK_SECONDS):
                     if event["event"] == "started" and event["name"] == order.name:
                         ward.started(event["pid"])
+                        # At once: a short attempt's end may be among the events that arrived with its start.
+                        self._wards[ward.pid] = ward
                     else:
                         self._note(event)
         except ZygoteDiedError:
-            ward.close()
+            if ward.pid not in self._wards:
+                ward.close()
             raise
-        self._wards[ward.pid] = ward
         return ward
 
     def _watch(self, selector: selectors.BaseSelector, ward: Ward) -> None:
@@ -174,6 +178,8 @@ class LocalExecutor:
                 ward.cancelled = True
                 ward.kill()
             ward.escalate(now)
+            if ward.killed_at and now > ward.killed_at + SILENCE_SECONDS:
+                raise ZygoteDiedError(f"the worker process does not report the end of {ward.order.variant.label}")
 
     def _finish(self, pid: int, status: int) -> Record:
         ward = self._wards[pid]
@@ -205,7 +211,7 @@ class LocalExecutor:
         for ward in lost:
             ward.kill()
             deaths[ward.order.name] += 1
-            if deaths[ward.order.name] > LIVES:
+            if deaths[ward.order.name] > LIVES or ward.stage is not Stage.RUNNING:
                 ward.drain()
                 yield verdict(ward, signal.SIGKILL)  # a wait status: killed, by the zygote's death or before it
             else:

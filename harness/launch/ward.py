@@ -49,6 +49,7 @@ class Ward:
     stage: Stage = Stage.RUNNING
     next_stage_at: float = 0.0
     cancelled: bool = False
+    killed_at: float = 0.0
     result_bytes: bytearray = field(default_factory=bytearray)
     overflow: bool = False
     _tail: deque[bytes] = field(default_factory=deque)
@@ -120,6 +121,7 @@ class Ward:
 
     def kill(self) -> None:
         """SIGKILL to the attempt, which has not been reaped, and all that it started."""
+        self.killed_at = self.killed_at or time.monotonic()
         self.kill_group()
         self._signal(signal.SIGKILL, group=False)  # in the instant before it has a group of its own
 

@@ -1,0 +1,115 @@
+"""The supervisor against a scripted zygote: events that arrive together, late, or never."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from harness.launch import local
+from harness.launch.local import LocalExecutor
+from harness.launch.stop import StopRequest
+from harness.matrix.axes import make_variant
+from harness.model import Device, Order, Outcome, Record, Settings
+from harness.wire import dump
+
+NO_SUCH_PID = 2**22 + 1  # above the largest pid that Linux gives out, so that no signal reaches anybody
+Script = Callable[["ScriptedZygote", Mapping[str, Any], list[int]], None]
+
+
+class ScriptedZygote:
+    """Answers each request as its script says; ``batches`` are what successive reads of the socket return."""
+
+    script: Script
+    started = 0
+
+    def __init__(self, _environment: Mapping[str, str]) -> None:
+        type(self).started += 1
+        self.socket, self._far = socket.socketpair()
+        self.batches: list[list[dict[str, Any]]] = []
+
+    def arrive(self, *events: dict[str, Any]) -> None:
+        self.batches.append(list(events))
+        self._far.send(b"x")
+
+    def wait_ready(self) -> None:
+        return None
+
+    def send(self, request: Mapping[str, Any], descriptors: list[int]) -> None:
+        type(self).script(self, request, descriptors)
+
+    def events(self, _seconds: float) -> list[dict[str, Any]]:
+        return self.read_events() if self.batches else []
+
+    def read_events(self) -> list[dict[str, Any]]:
+        self.socket.recv(1)
+        return self.batches.pop(0)
+
+    def close(self) -> None:
+        self.socket.close()
+        self._far.close()
+
+
+@pytest.fixture
+def zygote(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[ScriptedZygote]]:
+    fresh = type("Fresh", (ScriptedZygote,), {})
+    monkeypatch.setattr(local, "ZygoteProcess", fresh)
+    monkeypatch.setattr(local, "TICK_SECONDS", 0.01)
+    yield fresh
+
+
+def order(deadline: float = 60.0) -> Order:
+    return Order("run", make_variant({}), Device.CPU, Settings(deadline=deadline))
+
+
+def record_of(order: Order) -> bytes:
+    return dump(Record(order.run, order.variant.key, order.variant.label, order.device, Outcome.OK)).encode() + b"\n"
+
+
+def started(request: Mapping[str, Any]) -> dict[str, Any]:
+    return {"event": "started", "name": request["name"], "pid": NO_SUCH_PID}
+
+
+def exited(request: Mapping[str, Any], status: int = 0) -> dict[str, Any]:
+    return {"event": "exited", "name": request["name"], "pid": NO_SUCH_PID, "status": status, "cpu_s": 0.1}
+
+
+def run_one(deadline: float = 60.0) -> list[Record]:
+    executor = LocalExecutor({})
+    try:
+        return list(executor.run([order(deadline)], 1, StopRequest()))
+    finally:
+        executor.close()
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("together", [True, False], ids=["in one read", "one after the other"])
+def test_an_attempt_that_ends_while_its_start_is_awaited(zygote: type[ScriptedZygote], together: bool) -> None:
+    """Under load the coordinator may first look when start and end have both been told."""
+
+    def script(self: ScriptedZygote, request: Mapping[str, Any], descriptors: list[int]) -> None:
+        os.write(descriptors[0], record_of(order()))
+        if together:
+            self.arrive(started(request), exited(request))
+        else:
+            self.arrive(started(request))
+            self.arrive(exited(request))
+
+    zygote.script = script
+    assert [record.outcome for record in run_one()] == [Outcome.OK]
+
+
+@pytest.mark.timeout(20)
+def test_an_end_that_is_never_told_does_not_hang_the_run(
+    zygote: type[ScriptedZygote], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "SILENCE_SECONDS", 0.05)
+    monkeypatch.setattr("harness.launch.ward.GRACE_SECONDS", 0.02)
+    monkeypatch.setattr("harness.launch.ward.DUMP_SECONDS", 0.02)
+    zygote.script = lambda self, request, _: self.arrive(started(request))
+    (record,) = run_one(deadline=0.05)
+    assert record.outcome is Outcome.TIMEOUT
+    assert zygote.started == 1
