@@ -11,6 +11,7 @@ import pandas as pd
 from harness.model import Device, Outcome, Plan, Record
 from harness.report.columns import axis_column
 from harness.report.frame import axes_of, frame_of
+from harness.report.learning import Learnt, learn
 from harness.results import Result, collect
 from harness.rule import RuleCheck, check_rule
 
@@ -50,6 +51,19 @@ class Evidence:
     def rule(self) -> RuleCheck:
         """How the rule fared against the records."""
         return check_rule(self.results)
+
+    @cached_property
+    def learnt(self) -> dict[Device, Learnt]:
+        """The smallest rule that the records of each device teach; only of devices on which the error can occur."""
+        return {device: learn(self.results_on(device)) for device in self.raising_devices}
+
+    def results_on(self, device: Device) -> list[Result]:
+        """The results of ``device``."""
+        return [result for result in self.results if result.device is device]
+
+    def ran_on(self, device: Device) -> bool:
+        """Whether anything of this plan has run on ``device``."""
+        return any(result.attempts for result in self.results_on(device))
 
     def on(self, device: Device) -> pd.DataFrame:
         """The rows of ``device``."""

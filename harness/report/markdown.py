@@ -8,6 +8,7 @@ from harness.report.sections.environment import environment
 from harness.report.sections.errors import exclusions, not_run, other_errors
 from harness.report.sections.glossary import glossary
 from harness.report.sections.headline import headline
+from harness.report.sections.learnt import learnt_rule
 from harness.report.sections.outcomes import outcomes
 from harness.report.sections.throughput import throughput
 from harness.report.sections.variants import variants
@@ -17,6 +18,7 @@ SECTIONS = (
     headline,
     outcomes,
     where,
+    learnt_rule,
     throughput,
     other_errors,
     not_run,
