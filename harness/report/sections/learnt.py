@@ -134,7 +134,8 @@ def _doubles(rule: Learnt) -> str:
                     found[rival.name] = literal_words(rival)
     if not found:
         return ""
-    return f"In this run {text.listed(found.values(), limit=4)} would have said the same, so it cannot tell which of them matters."
+    rivals_said = text.listed(found.values(), limit=4)
+    return f"In this run {rivals_said} would have said the same, so it cannot tell which of them matters."
 
 
 def _untested(rule: Learnt) -> str:
