@@ -168,13 +168,12 @@ def test_every_planned_variant_is_recorded_once_on_every_device(scene: Scene) ->
 
 def test_a_variant_is_shown_once_when_its_last_record_is_in(scene: Scene) -> None:
     scene.play()
-    assert scene.shown.projected == [(variant.label, [Device.STUB, Device.CPU]) for variant in VARIANTS]
-    first, second = VARIANTS[0].key, VARIANTS[1].key
-    log = [line for line in scene.log if first in line or second in line]
-    assert log == [
-        f"recorded {first}", f"recorded {second}", f"recorded {first}", f"project {first}", f"recorded {second}",
-        f"project {second}",
-    ]  # fmt: skip
+    drawn = [order.variant for order in orders_of(scene.plan, Device.CPU)]
+    assert scene.shown.projected == [(variant.label, [Device.STUB, Device.CPU]) for variant in drawn]
+    recorded, projected = [f"recorded {v.key}" for v in VARIANTS], [f"project {v.key}" for v in drawn]
+    log = [line for line in scene.log if line in recorded or line in projected]
+    timed = [line for v in drawn for line in (f"recorded {v.key}", f"project {v.key}")]
+    assert log == [*recorded, *timed]
 
 
 def test_with_replicates_a_variant_is_shown_after_the_last_of_them(
@@ -182,7 +181,8 @@ def test_with_replicates_a_variant_is_shown_after_the_last_of_them(
 ) -> None:
     scene = Scene(tmp_path, monkeypatch, make_plan(replicates=3))
     scene.play()
-    assert scene.shown.projected == [(variant.label, [Device.STUB, *3 * [Device.CPU]]) for variant in VARIANTS]
+    drawn = [order.variant for order in orders_of(scene.plan, Device.CPU)][-len(VARIANTS) :]
+    assert scene.shown.projected == [(variant.label, [Device.STUB, *3 * [Device.CPU]]) for variant in drawn]
     assert len(read_records(scene.folder)) == scene.plan.attempts == 3 * (1 + 3)
 
 
@@ -192,8 +192,32 @@ def test_replicates_apply_only_where_kernels_run_and_are_the_outer_loop() -> Non
     for device in (Device.CPU, Device.CUDA):
         orders = list(orders_of(plan, device))
         assert [order.replicate for order in orders] == [0, 0, 0, 1, 1, 1]
-        assert [order.variant for order in orders] == 2 * list(VARIANTS)
+        for replicate in range(2):
+            keys = [order.variant.key for order in orders if order.replicate == replicate]
+            assert sorted(keys) == sorted(variant.key for variant in VARIANTS)
         assert {order.device for order in orders} == {device}
+
+
+def test_timed_attempts_are_interleaved_in_an_order_that_the_plan_gives() -> None:
+    cells, sizes = ("lstm", "gru"), range(8, 24)
+    variants = tuple(make_variant({"cell": cell, "hidden-size": size}) for cell in cells for size in sizes)
+    plan = replace(make_plan(replicates=3), variants=variants)
+
+    def drawn(plan: Plan, device: Device = Device.CPU) -> list[list[str]]:
+        found = [(order.replicate, order.variant.key) for order in orders_of(plan, device)]
+        return [[key for number, key in found if number == replicate] for replicate in range(3)]
+
+    first, second, third = drawn(plan)
+    assert sorted(first) == sorted(second) == sorted(third)
+    assert len({tuple(first), tuple(second), tuple(third), tuple(variant.key for variant in variants)}) == 4
+    assert drawn(replace(plan, variants=variants[::-1])) == [first, second, third]
+    assert drawn(plan, Device.CUDA) == [first, second, third]
+    assert drawn(replace(plan, settings=replace(plan.settings, seed=1)))[0] != first
+    # What is left out moves nothing else.
+    half = set(first[::2])
+    fewer = tuple(variant for variant in variants if variant.key in half)
+    assert drawn(replace(plan, variants=fewer))[0] == first[::2]
+    assert drawn(plan, Device.STUB)[0] == [variant.key for variant in variants]
 
 
 def test_timed_attempts_run_alone_while_mlflow_rests(scene: Scene) -> None:
@@ -287,8 +311,10 @@ def test_a_stop_in_the_second_device_leaves_the_first_complete(scene: Scene) -> 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_stop_that_comes_after_the_last_attempt_has_stopped_nothing(scene: Scene, number: signal.Signals) -> None:
+    last = list(orders_of(scene.plan, Device.CPU))[-1]
+
     def play(order: Order, _: StopRequest) -> Record:
-        if order.variant == VARIANTS[-1]:
+        if order == last:
             signal.raise_signal(number)
         return record_of(order)
 
