@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import traceback
 from collections.abc import Iterator
@@ -300,13 +299,14 @@ def _store(root: Path, options: dict[str, Any]) -> Store:
 
 def _conditions(store: Path, options: dict[str, Any]) -> Conditions:
     from harness.campaign import Conditions
+    from harness.store.connection import public
 
     return Conditions(
         store=_store(store, options),
         device=options["device"],
         replicates=options.get("replicates"),
         tracked=not options["no_tracking"],
-        command=("harness", *(re.sub(r"(?<=://)[^/\s]*@", "", word) for word in sys.argv[1:])),  # no password is kept
+        command=("harness", *map(public, sys.argv[1:])),  # no password is kept
     )
 
 

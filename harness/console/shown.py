@@ -84,7 +84,7 @@ def _show_places(finished: Finished, store: Store) -> None:
     if finished.tracked:
         click.echo(f"MLflow: {public(store.uri)} (`harness ui` opens it)")
     for caveat in finished.caveats:
-        click.echo(f"note: {one_line(caveat)}", err=True)
+        click.echo(f"note: {one_line(caveat, 1000)}", err=True)  # what to do about it stands at its end
 
 
 def _near(path: Path) -> Path:

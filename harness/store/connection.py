@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit, urlunsplit
 
 from filelock import FileLock, Timeout
 
@@ -81,8 +80,12 @@ def _check_uri(uri: str) -> None:
     scheme = uri.partition(":")[0].lower() if ":" in uri else ""
     dialect = scheme.partition("+")[0]
     if uri.lower() in _SERVERS or dialect in _DATABASES or scheme in _SERVERS:
-        if dialect == "sqlite" and not re.fullmatch(r"sqlite(\+\w+)?:///[^?\x00]+", uri, re.IGNORECASE):
-            raise UsageError(f"{uri!r} names no SQLite file", "Write it like sqlite:////folder/mlflow.db.")
+        # Of two versions of SQLAlchemy one reads %20 as a space and one as it stands: they would open different files.
+        if dialect == "sqlite" and not re.fullmatch(r"sqlite(\+\w+)?:///([^?\x00%]|%(?![0-9a-f]{2}))+", uri, re.I):
+            raise UsageError(
+                f"{uri!r} names no SQLite file for sure",
+                "Write it like sqlite:////folder/mlflow.db; a '?' or an escape like %20 cannot be in the path.",
+            )
         return
     if scheme in {"", "file"}:
         raise UsageError(
@@ -93,14 +96,9 @@ def _check_uri(uri: str) -> None:
         raise UsageError(f"MLflow knows no tracking store {public(uri)!r}", "Use sqlite:///FILE or http://HOST:PORT.")
 
 
-def public(uri: str) -> str:
-    """``uri`` without a password."""
-    try:
-        parts = urlsplit(uri)
-        host = parts.netloc.rpartition("@")[2]
-    except ValueError:
-        return uri.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=host)) if host != parts.netloc else uri
+def public(text: str) -> str:
+    """``text`` with every address in it lacking its user and password."""
+    return re.sub(r"(?<=://)[^/\s?#]*@", "", text)
 
 
 @contextmanager
@@ -112,7 +110,7 @@ def tracked(action: str) -> Iterator[None]:
         raise
     except Exception as error:
         first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise TrackingError(f"MLflow could not {action}: {first[:300]}", _advice(first)) from error
+        raise TrackingError(f"MLflow could not {action}: {public(first)[:300]}", _advice(first)) from error
 
 
 def _advice(message: str) -> str:

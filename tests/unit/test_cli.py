@@ -189,6 +189,8 @@ WRONG_USE = {
     "a port that is none": (("ui", "--port", "99999"), 2, "65535"),
     "a port that is no number": (("ui", "--port", "http"), 2, "http"),
     "a tracking folder": (("run", "matrix", "quick", "--tracking-uri", "runs"), 2, "sqlite:///"),
+    "a store that SQLite cannot name": (("--store", "a?b", "run", "matrix", "quick"), 2, "'?'"),
+    "a store that it may misread": (("--store", "a%2Fb", "run", "seed", "simple-rnn"), 2, "%20"),
     "no command for the stub": (("stub", "run"), 2, "COMMAND"),
     "empty selection": (("plan", "quick", "-k", "cell=quantum"), 3, "cell=lstm"),
     "empty after an override": (("plan", "quick", "-a", "cell=gru", "-k", "bidirectional=true"), 3, "cell=gru"),
@@ -282,7 +284,7 @@ def kept_run(store: Store, run: str = "20260301-101500-aaaaa") -> Plan:
 
 @pytest.mark.parametrize("how", ["option", "environment", "cwd"])
 def test_the_store_is_found(main: Any, how: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = folder if how == "cwd" else folder / "a store, über %20 #1"
+    root = folder if how == "cwd" else folder / "a store, über #1 & 100%"
     plan = kept_run(Store(root))
     if how == "environment":
         monkeypatch.setenv("HARNESS_STORE", str(root))

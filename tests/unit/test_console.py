@@ -178,9 +178,10 @@ def test_quietly_only_the_places(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_mlflow_lost_is_told_apart_from_the_results(capsys: pytest.CaptureFixture[str]) -> None:
-    show_finished(finished(*RECORDS, caveats=("2 of 2 variants were not written.",)), Store(Path()))
+    caveat = f"2 of 2 variants were not written ({'reason ' * 50}). `harness sync` writes them later."
+    show_finished(finished(*RECORDS, caveats=(caveat,)), Store(Path()))
     captured = capsys.readouterr()
-    assert captured.err == "note: 2 of 2 variants were not written.\n"
+    assert captured.err == f"note: {caveat}\n"
     assert "not written" not in captured.out
 
 

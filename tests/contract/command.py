@@ -1,0 +1,148 @@
+"""The installed ``harness`` command in processes of its own, as a person's shell starts it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.model import Plan, Record
+from harness.store.journal import read_plan, read_records
+from harness.store.layout import RunFolder, Store
+
+HARNESS = str(Path(sys.executable).with_name("harness"))
+NO_NETWORK = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
+_PERSONAL = ("HARNESS_STORE", "MLFLOW_TRACKING_URI", "PYTHONPATH", "FORCE_COLOR", "CUDA_VISIBLE_DEVICES")
+PATIENCE_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
+    """An environment without the settings of whoever runs the tests, and without a network."""
+    inherited = {name: value for name, value in os.environ.items() if name not in _PERSONAL}
+    return inherited | NO_NETWORK | dict(changes or {})
+
+
+def harness(*words: str | Path, cwd: Path, env: Mapping[str, str] | None = None, **options: Any) -> Ended:
+    """Run ``harness WORDS`` in ``cwd`` to its end."""
+    settings = {"capture_output": True, "stdin": subprocess.DEVNULL, "timeout": PATIENCE_S} | options
+    command = [HARNESS, *map(str, words)]
+    ended = subprocess.run(command, cwd=cwd, env=environment(env), check=False, **settings)
+    return Ended(ended.returncode, (ended.stdout or b"").decode(), (ended.stderr or b"").decode())
+
+
+@contextmanager
+def started(*words: str | Path, cwd: Path, env: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
+    """``harness WORDS`` going on in ``cwd``, in a process group of its own; killed at the end of the block."""
+    with subprocess.Popen(
+        [HARNESS, *map(str, words)],
+        cwd=cwd,
+        env=environment(env),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                process.kill()
+
+
+def ended(process: subprocess.Popen[str], patience_s: float = PATIENCE_S) -> Ended:
+    """Wait for a started command."""
+    out, err = process.communicate(timeout=patience_s)
+    return Ended(process.returncode, out, err)
+
+
+def wait_until(condition: Callable[[], object], patience_s: float = 60.0) -> None:
+    """Wait for something to become true."""
+    deadline = time.monotonic() + patience_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def only_run(root: Path) -> RunFolder:
+    """The folder of the only run in a store."""
+    (run,) = Store(root).runs()
+    return Store(root).folder(run)
+
+
+def recorded(root: Path) -> int:
+    """How many records the only run of a store has by now; 0 where it has not begun."""
+    runs = Store(root).runs()
+    return len(read_records(Store(root).folder(runs[0]))) if runs else 0
+
+
+def kept(root: Path) -> tuple[Plan, tuple[Record, ...]]:
+    """Plan and records of the only run of a store."""
+    folder = only_run(root)
+    return read_plan(folder), read_records(folder)
+
+
+def processes_of(mark: str) -> list[str]:
+    """The command lines of living processes that have ``mark`` in their environment."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if mark.encode() in (folder / "environ").read_bytes() and int(folder.name) != os.getpid():
+                found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return found
+
+
+class MlflowView:
+    """What MLflow shows of a store, read as MLflow's own client does in that folder."""
+
+    def __init__(self, root: Path) -> None:
+        from mlflow.tracking import MlflowClient
+
+        self.client = MlflowClient(tracking_uri=f"sqlite:///{root}/mlflow.db")
+        experiments = [experiment.experiment_id for experiment in self.client.search_experiments()]
+        runs = list(self.client.search_runs(experiments, max_results=5000))
+        self.parents = [run for run in runs if "mlflow.parentRunId" not in run.data.tags]
+        self.children = [run for run in runs if "mlflow.parentRunId" in run.data.tags]
+        self.runs = runs
+
+    @property
+    def statuses(self) -> set[str]:
+        """Every status that occurs."""
+        return {run.info.status for run in self.runs}
+
+    def artifacts(self, run: Any) -> set[str]:
+        """The names of a run's artifacts."""
+        return {artifact.path for artifact in self.client.list_artifacts(run.info.run_id)}
+
+    def snapshot(self) -> str:
+        """Everything that is shown, as text."""
+        rows = [run.to_dictionary() for run in self.client.search_runs(["0", "1"], max_results=5000)]
+        return json.dumps(sorted(rows, key=lambda row: str(row["info"]["run_id"])), sort_keys=True, default=str)
+
+
+def assert_sentence_and_advice(err: str, *hints: str) -> None:
+    """A failure is one sentence and one advice, and no traceback."""
+    assert "Traceback" not in err
+    lines: Sequence[str] = [line for line in err.splitlines() if line]
+    if lines[0].startswith("Usage:"):
+        assert lines[-1].startswith("Error: ")
+    else:
+        assert [line.startswith("harness: ") for line in lines] == [True, False], err
+    for hint in hints:
+        assert hint in err
