@@ -159,6 +159,18 @@ _RUNTIME = {
     "multinomial": Ok([2]),
     "save_and_load": Ok([True, True]),
     "data_loader": Ok([[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], True]),
+    "wrong_device": device_error("invalid device ordinal"),
+    "mixed_devices": Raises("RuntimeError", "Input and parameter tensors are not at the same device"),
+    "random_numbers": Ok([16, [0.0, 0.0, 0.0]]),
+    "fork_after_cuda": Ok(ANY),
+    "profiler": Ok(True),
+    "jiterator": Ok([3]),
+    "dot_product": Ok(0.0),
+    "odds_and_ends": Ok([True, 0, True, 2]),
+    "waiting_forbidden": Raises("RuntimeError", "called a synchronizing CUDA operation"),
+}
+
+_MEMORY = {
     "allocator_statistics": Ok([3 * 1024**2, 0, 3 * 1024**2, True, 16 * _GIB]),
     "memory_is_given_back": Ok([0, 0]),
     "old_memory_is_cleared": Ok([0.0, 0.0, 0.0]),
@@ -170,15 +182,6 @@ _RUNTIME = {
     "large_memory_is_not_touched": Ok(ANY),
     "expandable_segments": Ok([20 * 1024**2, True, 0.0, "out of memory", 0]),
     "memory_fraction": OUT_OF_MEMORY,
-    "wrong_device": device_error("invalid device ordinal"),
-    "mixed_devices": Raises("RuntimeError", "Input and parameter tensors are not at the same device"),
-    "random_numbers": Ok([16, [0.0, 0.0, 0.0]]),
-    "fork_after_cuda": Ok(ANY),
-    "profiler": Ok(True),
-    "jiterator": Ok([3]),
-    "dot_product": Ok(0.0),
-    "odds_and_ends": Ok([True, 0, True, 2]),
-    "waiting_forbidden": Raises("RuntimeError", "called a synchronizing CUDA operation"),
 }
 
 _LINEAR_ALGEBRA = (
@@ -231,6 +234,7 @@ _MODULES = {
     "losses": _LOSSES,
     "graph": _GRAPH,
     "runtime": _RUNTIME,
+    "memory": _MEMORY,
     "refusals": _REFUSALS,
     "compiled": _COMPILED,
 }
