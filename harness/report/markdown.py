@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.report.evidence import Evidence
 from harness.report.sections.caveats import caveats
+from harness.report.sections.claims import claims
 from harness.report.sections.environment import environment
 from harness.report.sections.errors import exclusions, not_run, other_errors
 from harness.report.sections.glossary import glossary
@@ -19,6 +20,7 @@ SECTIONS = (
     outcomes,
     where,
     learnt_rule,
+    claims,
     throughput,
     other_errors,
     not_run,
