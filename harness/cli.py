@@ -40,6 +40,11 @@ TRACKING_URI = click.option(
     "--tracking-uri", metavar="URI", help="Another MLflow store or server. [default: mlflow.db in the store]"
 )
 
+RUN = click.option("--run", "run_id", metavar="RUN", help="Which run. [default: the latest]")
+EXPECTED = click.option(
+    "--expected", metavar="NAME|FILE", help="Other expectations than experiments/expected.yaml, or those that ship."
+)
+
 
 class ReaderLeftError(Exception):
     """Whoever read our output has left, as ``| head`` does."""
@@ -208,6 +213,83 @@ def report(store: Path, /, run: str | None, form: Any) -> None:
 
     folder = _store(store, {}).find(run)
     click.echo(render(read_plan(folder), read_records(folder), form), nl=False)
+
+
+@cli.command()
+@click.argument("what", metavar="KEY|GLOB")
+@RUN
+@click.pass_obj
+def show(store: Path, /, what: str, run_id: str | None) -> None:
+    """Show everything about a variant of a run: axes, placement, each record, and what the rule says about it.
+
+    KEY may be the beginning of a key; a GLOB is tried on labels, and lists the variants where it means several.
+
+    \b
+    Examples:
+      harness show 219cf0
+      harness show 'cell=gru*placement=eval-always' --run latest
+    """
+    from harness import console
+
+    console.show_variant(_store(store, {}).find(run_id), what)
+
+
+@cli.command()
+@click.argument("what", metavar="KEY|LABEL")
+@RUN
+@click.pass_obj
+def repro(store: Path, /, what: str, run_id: str | None) -> None:
+    """Print a stand-alone script that reproduces what a variant's record says; it needs nothing but PyTorch.
+
+    Without a run of that variant it is written from the matrix that plans it, or from the label's axes.
+
+    \b
+    Examples:
+      harness repro 219cf0 > repro.py
+      harness repro cell=gru,placement=eval-always > repro.py
+    """
+    from harness import console
+
+    console.show_script(_store(store, {}), what, run_id)
+
+
+@cli.command()
+@click.argument("run", required=False)
+@EXPECTED
+@click.pass_obj
+def check(store: Path, /, run: str | None, expected: str | None) -> None:
+    """Hold a run (the latest by default) against the expectations; exit with 1 where anything differs.
+
+    It looks both ways: an error that is gone counts like a new one, and so does a variant without a record.
+
+    \b
+    Examples:
+      harness check
+      harness check --expected my-expectations.yaml
+    """
+    from harness import console
+
+    console.show_check(_store(store, {}).find(run), expected)
+
+
+@cli.command()
+@click.argument("run", required=False)
+@click.option("--reason", required=True, metavar="TEXT", help="Why this is to be expected from now on.")
+@click.option("--dry-run", is_flag=True, help="Show the change, but leave the file as it is.")
+@EXPECTED
+@click.pass_obj
+def accept(store: Path, /, run: str | None, expected: str | None, reason: str, dry_run: bool) -> None:
+    """Change the expectations, on purpose, to what a run did, and show the change.
+
+    Timeouts, crashes, out-of-memory and missing records are never accepted.
+
+    \b
+    Examples:
+      harness accept --reason 'torch 2.5 runs bfloat16 natively' --dry-run
+    """
+    from harness import console
+
+    console.show_accept(_store(store, {}).find(run), expected, reason, dry_run=dry_run)
 
 
 @cli.command()

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
+from harness.console.checked import show_accept, show_check
 from harness.console.live import RunConsole
 from harness.console.shown import serve_ui, show_finished, show_plan, show_seed, show_stub, show_synced
+from harness.console.variant import show_script, show_variant
 
-__all__ = ["RunConsole", "serve_ui", "show_finished", "show_plan", "show_seed", "show_stub", "show_synced"]
+__all__ = [
+    "RunConsole",
+    "serve_ui",
+    "show_accept",
+    "show_check",
+    "show_finished",
+    "show_plan",
+    "show_script",
+    "show_seed",
+    "show_stub",
+    "show_synced",
+    "show_variant",
+]

@@ -75,7 +75,7 @@ def _at_the_end(expectations: Expectations, rules: Sequence[NewRule]) -> Piece:
     whole = expectations.node
     if not whole.value:  # `rules: []`
         new = "\n\n".join(_rendered(rule, "  ") for rule in rules)
-        return whole.start_mark.index, whole.end_mark.index, f"\n{new}"
+        return len(expectations.text[: whole.start_mark.index].rstrip(" ")), whole.end_mark.index, f"\n{new}"
     _, indent = _line_of(expectations, -1)
     end = _trimmed(expectations.text, whole.value[-1].start_mark.index, whole.end_mark.index)
     return end, end, "".join(f"\n\n{_rendered(rule, indent)}" for rule in rules)
