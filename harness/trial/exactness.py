@@ -8,8 +8,9 @@ knows of it. Facts only; ``harness.exactness`` says what they come to.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -181,33 +182,30 @@ class _Sight:
             (self.active_dropout if module.training else self.inactive_dropout).append(name)
 
 
-@dataclass(frozen=True, slots=True)
-class _Norms:
-    difference: float
-    reference: float
-
-    @property
-    def ratio(self) -> float:
-        if self.difference == 0:
-            return 0.0
-        return self.difference / self.reference if self.reference else float("inf")
-
-
 def _with_errors(seen: Exactness, gradient: Mapping[str, Tensor], reference: Mapping[str, Tensor]) -> Exactness:
-    if not all(bool(value.isfinite().all()) for value in reference.values()):
-        return replace(seen, not_comparable="the gradient that is wanted is not finite")
     weights = [name for name in reference if name != INPUT]
+    size = _flat(reference, weights).norm().item()
+    if not math.isfinite(size) or not bool(reference[INPUT].isfinite().all()):
+        return replace(seen, not_comparable="the gradient that is wanted is not finite")
+    if size == 0:
+        return replace(seen, not_comparable="the gradient that is wanted is zero")
     return replace(
         seen,
-        gradient_error_weights=_norms(gradient, reference, weights).ratio,
-        gradient_error_input=_norms(gradient, reference, [INPUT]).ratio,
+        gradient_error_weights=_error(gradient, reference, weights),
+        gradient_error_input=_error(gradient, reference, [INPUT]),
     )
 
 
-def _norms(gradient: Mapping[str, Tensor], reference: Mapping[str, Tensor], names: list[str]) -> _Norms:
-    wanted = torch.cat([reference[name].flatten() for name in names])
-    taken = torch.cat([gradient[name].flatten() for name in names]).to("cpu", torch.float64)
-    return _Norms((taken - wanted).norm().item(), wanted.norm().item())
+def _error(gradient: Mapping[str, Tensor], reference: Mapping[str, Tensor], names: list[str]) -> float:
+    wanted = _flat(reference, names)
+    difference, size = (_flat(gradient, names) - wanted).norm().item(), wanted.norm().item()
+    if difference == 0:
+        return 0.0
+    return difference / size if size else math.inf
+
+
+def _flat(tensors: Mapping[str, Tensor], names: list[str]) -> Tensor:
+    return torch.cat([tensors[name].flatten() for name in names]).to("cpu", torch.float64)
 
 
 INPUT = "input"
