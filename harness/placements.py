@@ -67,6 +67,8 @@ class Placement:
     """The evaluation pass takes gradients of its own."""
     applies: bool = True
     """Whether the gradient is applied by an optimizer; attributions only read it."""
+    recipe: str = ""
+    """How to do it in a line of one's own code; empty where nobody should."""
 
 
 _T, _E = (Action.TRAIN,), (Action.EVAL,)
@@ -74,7 +76,14 @@ _T, _E = (Action.TRAIN,), (Action.EVAL,)
 PLACEMENTS: dict[str, Placement] = {
     placement.name: placement
     for placement in (
-        Placement("train-always", "train() once, never eval()", Wants.TRAIN, raises=False, start=_T),
+        Placement(
+            "train-always",
+            "train() once, never eval()",
+            Wants.TRAIN,
+            raises=False,
+            start=_T,
+            recipe="model.train()  # once, before the first forward; never eval() after it",
+        ),
         Placement(
             "train-each-epoch",
             "train() at the top of every epoch, eval() for the validation after it",
@@ -82,6 +91,7 @@ PLACEMENTS: dict[str, Placement] = {
             raises=False,
             epoch_start=_T,
             before_evaluation=_E,
+            recipe="model.train(); train_epoch(); model.eval(); validate()  # in this order, in every epoch",
         ),
         Placement(
             "train-each-step",
@@ -90,6 +100,7 @@ PLACEMENTS: dict[str, Placement] = {
             raises=False,
             before_forward=_T,
             before_evaluation=_E,
+            recipe="model.train(); output = model(x)  # before every forward",
         ),
         Placement(
             "eval-after-epoch",
@@ -137,6 +148,7 @@ PLACEMENTS: dict[str, Placement] = {
             raises=False,
             before_forward=_T,
             after_forward=_E,
+            recipe="model.train(); loss = criterion(model(x), y); model.eval(); loss.backward()",
         ),
         Placement(
             "rnn-eval-rest-train",
@@ -153,6 +165,7 @@ PLACEMENTS: dict[str, Placement] = {
             raises=False,
             epoch_start=_T,
             freeze_rnn=True,
+            recipe="model.rnn.requires_grad_(False); model.rnn.train()",
         ),
         Placement(
             "inner-loop-in-eval",
@@ -176,6 +189,7 @@ PLACEMENTS: dict[str, Placement] = {
             Wants.TRAIN,
             raises=False,
             second=Second.DETACHED,
+            recipe="kept = rnn(x)[0].detach()  # of the forward in eval mode",
         ),
         Placement(
             "eval-output-unused",
@@ -183,6 +197,7 @@ PLACEMENTS: dict[str, Placement] = {
             Wants.TRAIN,
             raises=False,
             second=Second.UNUSED,
+            recipe="loss = criterion(train_output, y)  # without the output of the forward in eval mode",
         ),
         Placement(
             "rnn-train-rest-eval",
@@ -191,6 +206,7 @@ PLACEMENTS: dict[str, Placement] = {
             raises=False,
             start=(Action.EVAL, Action.RNN_TRAIN),
             applies=False,
+            recipe="model.eval(); model.rnn.train()",
         ),
         Placement(
             "rnn-train-dropout-zero",
@@ -201,6 +217,7 @@ PLACEMENTS: dict[str, Placement] = {
             before_forward=(Action.RNN_TRAIN, Action.RNN_DROPOUT_ZERO),
             after_step=(Action.RNN_DROPOUT_RESTORE, Action.RNN_EVAL),
             applies=False,
+            recipe="model.eval(); p, rnn.dropout = rnn.dropout, 0.0; rnn.train(); ...; rnn.dropout = p; rnn.eval()",
         ),
         Placement(
             "dropout-norm-eval",
@@ -209,6 +226,7 @@ PLACEMENTS: dict[str, Placement] = {
             raises=False,
             start=(Action.TRAIN, Action.DROPOUT_NORM_EVAL),
             applies=False,
+            recipe="model.train(); [m.eval() for m in model.modules() if isinstance(m, (nn.Dropout, nn.BatchNorm1d))]",
         ),
         Placement(
             "train-for-gradient",
@@ -217,6 +235,7 @@ PLACEMENTS: dict[str, Placement] = {
             raises=False,
             start=_T,
             applies=False,
+            recipe="model.train(); model(x).sum().backward()",
         ),
         Placement(
             "eval-cudnn-off-forward",
@@ -226,6 +245,7 @@ PLACEMENTS: dict[str, Placement] = {
             start=_E,
             around_forward=Around.CUDNN_OFF,
             applies=False,
+            recipe="model.eval(); with torch.backends.cudnn.flags(enabled=False): output = model(x)",
         ),
         Placement(
             "eval-cudnn-off-backward",
@@ -244,6 +264,7 @@ PLACEMENTS: dict[str, Placement] = {
             start=_E,
             cudnn_off_process=True,
             applies=False,
+            recipe="torch.backends.cudnn.enabled = False  # once, for the whole process",
         ),
         Placement(
             "train-in-forward",
@@ -253,6 +274,7 @@ PLACEMENTS: dict[str, Placement] = {
             start=_E,
             inside_forward=_T,
             applies=False,
+            recipe="def forward(self, x): self.train(); ...",
         ),
         Placement(
             "eval-no-grad",

@@ -57,6 +57,13 @@ def test_summaries_are_one_line_and_tell_placements_apart() -> None:
     assert all("\n" not in summary and len(summary) < 120 for summary in summaries)
 
 
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_recipe_belongs_to_what_does_not_raise_and_reaches_a_goal(name: str) -> None:
+    placement = PLACEMENTS[name]
+    assert bool(placement.recipe) == (not placement.raises and placement.wants is not N)
+    assert "\n" not in placement.recipe and "`" not in placement.recipe and len(placement.recipe) < 110
+
+
 def test_no_two_placements_do_the_same() -> None:
     def deeds(placement: Placement) -> tuple[object, ...]:
         others = ("around_forward", "around_backward", "cudnn_off_process", "second", "freeze_rnn", "inner_loop")
