@@ -7,15 +7,16 @@ where kernels really run and every replicate ended well.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from statistics import median
 
+from harness.blocks import Part, part_seconds, settled, step_seconds
+from harness.exactness import Judgement, judge
 from harness.model import Device, Outcome, Plan, Record, Variant
+from harness.statistics import Interval, Steadiness, median, median_interval
 
 WORST_FIRST = (
     Outcome.CRASH,
@@ -81,6 +82,27 @@ class Result:
         """The time of a training step: the median of its blocks, then over the replicates."""
         return _thousandfold(self._speed(step_seconds))
 
+    def part_ms(self, part: Part) -> float | None:
+        """The time of one part of a training step, the same way; the parts' medians need not add up to the step's."""
+        return _thousandfold(self._speed(lambda record: part_seconds(record, part)))
+
+    @property
+    def step_ms_interval(self) -> Interval | None:
+        """A 95 % interval of the median over processes, in milliseconds; None with fewer than six of them."""
+        seconds = [step_seconds(record) for record in self.records] if self.timed else []
+        return median_interval([1000 * value for value in seconds if value is not None])
+
+    @property
+    def steadiness(self) -> Steadiness | None:
+        """Whether the times of every replicate have settled; the worst of them counts."""
+        found = {settled(record) for record in self.records} if self.timed else set()
+        return next((one for one in (Steadiness.DRIFTS, Steadiness.TOO_FEW, Steadiness.STEADY) if one in found), None)
+
+    @cached_property
+    def gradient(self) -> Judgement | None:
+        """What is said of the placement's gradient here; only where every replicate ended well and kernels run."""
+        return judge(self.records) if self.timed else None
+
     @property
     def first_step_ms(self) -> float | None:
         """The time of the very first step, median over the replicates."""
@@ -109,10 +131,10 @@ class Result:
     @property
     def attempt_s(self) -> float | None:
         """How long an attempt took, however it ended; median over the replicates."""
-        return _median(record.wall_s for record in self.records)
+        return median(record.wall_s for record in self.records)
 
     def _speed(self, measure: Callable[[Record], float | None]) -> float | None:
-        return _median(map(measure, self.records)) if self.timed else None
+        return median(map(measure, self.records)) if self.timed else None
 
 
 @dataclass(frozen=True)
@@ -194,23 +216,6 @@ def count_variants(results: Iterable[Result]) -> Counter[Outcome]:
     return counts
 
 
-# --- the time of a step
-
-
-def block_seconds(record: Record, *, warmup: bool = False) -> Iterator[float]:
-    """Seconds per step of each timed block: device time where there is one, else wall time."""
-    for sample in record.samples:
-        if sample.warmup is warmup and sample.steps > 0:
-            seconds = (sample.wall_s if sample.device_s is None else sample.device_s) / sample.steps
-            if math.isfinite(seconds) and seconds > 0:
-                yield seconds
-
-
-def step_seconds(record: Record) -> float | None:
-    """The median time of a step over the blocks that are no warm-up."""
-    return _median(block_seconds(record))
-
-
 def _per_second(work: int | None, record: Record) -> float | None:
     seconds = step_seconds(record)
     return None if work is None or seconds is None else work / seconds
@@ -219,11 +224,6 @@ def _per_second(work: int | None, record: Record) -> float | None:
 def _clock(record: Record) -> str | None:
     kinds = {"wall" if sample.device_s is None else "device" for sample in record.samples if not sample.warmup}
     return "+".join(sorted(kinds)) or None
-
-
-def _median(values: Iterable[float | None]) -> float | None:
-    present = [value for value in values if value is not None]
-    return median(present) if present else None
 
 
 def _thousandfold(value: float | None) -> float | None:

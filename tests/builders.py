@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.matrix.axes import make_variant
+from harness.measured import Exactness
 from harness.model import (
     Device,
     Exclusion,
@@ -22,8 +23,9 @@ from harness.model import (
     Sighting,
     Value,
     Variant,
+    Wants,
 )
-from harness.placements import PLACEMENTS, Around, Second
+from harness.placements import PLACEMENTS, Around, Placement, Second
 
 RUN = "20260301-101500-matrix"
 CELLS = ("rnn-tanh", "rnn-relu", "lstm", "gru")
@@ -154,6 +156,7 @@ def with_numbers(record: Record, variant: Variant, slower: float = 1.0) -> Recor
         )
         for epoch in (1, 2, 3)
     ]
+    samples = [with_parts(sample) for sample in samples]
     return replace(
         record,
         samples=tuple(samples),
@@ -164,6 +167,62 @@ def with_numbers(record: Record, variant: Variant, slower: float = 1.0) -> Recor
         last_loss=2.27,
         losses_digest="ab" * 8,
         weights_digest="cd" * 8,
+        exactness=exactness_of(variant, record.device),
+    )
+
+
+def with_parts(sample: Sample) -> Sample:
+    """``sample`` with three parts of its time forward, six backward, one for the optimizer."""
+    seconds = sample.wall_s if sample.device_s is None else sample.device_s
+    return replace(sample, forward_s=0.3 * seconds, backward_s=0.6 * seconds, optimizer_s=0.1 * seconds)
+
+
+def exactness_of(variant: Variant, device: Device) -> Exactness:
+    """What is seen of the gradient where dropout is all that can go wrong."""
+    placement = PLACEMENTS[str(variant["placement"])]
+    on = sightings_of(variant, KernelPath.NATIVE)[-1].training and placement.name != "rnn-train-dropout-zero"
+    drops, trains = ("rnn", "dropout") if variant["dropout"] else (), placement.wants is Wants.TRAIN
+    tf32 = device is Device.CUDA and variant["cudnn"] == "on"
+    seen = Exactness(
+        precision="tf32" if tf32 else "float32",
+        tolerance=5e-2 if tf32 else 1e-4,
+        outputs_equal_eval=not (on and drops),
+        gradient_digest="ef" * 8,
+        train_wanted=("rnn", "dropout") if trains else (),
+        active_dropout=drops if on else (),
+        inactive_dropout=() if on else drops,
+        changed=("rnn.training",) if on and not trains else (),
+    )
+    if trains and drops:
+        return replace(seen, not_comparable="dropout is random in the gradient that is wanted")
+    wrong = on and drops
+    return replace(seen, gradient_error_weights=0.05 if wrong else 1e-7, gradient_error_input=0.6 if wrong else 3e-7)
+
+
+def with_gradients(plan: Plan, records: Iterable[Record]) -> list[Record]:
+    """``records``, those that are ok and computed with what a look at their gradient shows."""
+    placements = {variant.key: PLACEMENTS[str(variant["placement"])] for variant in plan.variants}
+    return [
+        replace(record, exactness=_gradient(placements[record.key]))
+        if record.outcome is Outcome.OK and record.device.computes
+        else record
+        for record in records
+    ]
+
+
+def _gradient(placement: Placement) -> Exactness:
+    """What the placement does with dropout, by hand: a train gradient is random and wants it, an eval gradient not."""
+    train, everything = placement.wants is Wants.TRAIN, ("rnn", "dropout")
+    active = {"rnn-train-rest-eval": ("rnn",), "dropout-norm-eval": ("rnn",), "train-for-gradient": everything}
+    return Exactness(
+        gradient_error_weights=None if train else 1e-7,
+        precision="float32",
+        tolerance=1e-5,
+        gradient_digest="ef" * 8,
+        train_wanted=everything if train else (),
+        active_dropout=everything if train else active.get(placement.name, ()),
+        changed=("torch.backends.cudnn.enabled",) if placement.cudnn_off_process else (),
+        not_comparable="dropout is random in the gradient that is wanted" if train else None,
     )
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from harness.blocks import Part
+from harness.exactness import Judgement
 from harness.model import Record
 from harness.report import text
 from harness.report.notes import note_of
@@ -46,6 +48,10 @@ def _mebibytes(value: object) -> str:
     return f"{value / 2**20:,.1f} MiB" if isinstance(value, int) else ""
 
 
+def _yes_no(value: bool | None) -> str | None:
+    return None if value is None else "yes" if value else "no"
+
+
 def _decisive(read: Callable[[Record], Cell]) -> Callable[[Result], Cell]:
     return lambda result: read(result.decisive) if result.decisive else None
 
@@ -65,6 +71,52 @@ def _text_column(name: str, doc: str, of: Callable[[Result], Cell]) -> Column:
 IDENTITY = (
     _text_column("key", "identity of the variant: a hash over every axis value", lambda r: r.key),
     _text_column("label", "the variant in words", lambda r: r.variant.label),
+)
+
+
+def _part_column(part: Part) -> Column:
+    doc = f"the {part} part of a training step, timed and summarised as step_ms_median"
+    return Column(f"{part}_ms", Kind.NUMBER, doc, lambda r: r.part_ms(part), unit="ms")
+
+
+def _gradient(read: Callable[[Judgement], Cell]) -> Callable[[Result], Cell]:
+    return lambda result: read(result.gradient) if result.gradient else None
+
+
+GRADIENT = (
+    _text_column(
+        "gradient",
+        "the placement's gradient against the one wanted: exact, differs, not repeatable or not comparable",
+        _gradient(lambda g: g.verdict),
+    ),
+    _text_column("gradient_reason", "why", _gradient(lambda g: g.reason)),
+    Column(
+        "gradient_error_weights",
+        Kind.NUMBER,
+        "norm of its difference from a float64 gradient on the CPU over the norm of that, all trained weights together",
+        _gradient(lambda g: g.gradient_error_weights),
+    ),
+    Column(
+        "gradient_error_input",
+        Kind.NUMBER,
+        "the same for the gradient of the input",
+        _gradient(lambda g: g.gradient_error_input),
+    ),
+    _text_column(
+        "repeatable",
+        "whether two attempts with one seed gave the same gradient to the bit; needs replicates",
+        _gradient(lambda g: _yes_no(g.repeatable)),
+    ),
+    _text_column(
+        "eval_outputs",
+        "whether the outputs behind that gradient are, to the bit, those of the net in eval mode",
+        _gradient(lambda g: _yes_no(g.outputs_equal_eval)),
+    ),
+    _text_column(
+        "side_effects",
+        "what the placement leaves behind otherwise than it was",
+        _gradient(lambda g: ", ".join(g.changed) or None),
+    ),
 )
 
 OBSERVED = (
@@ -105,6 +157,12 @@ OBSERVED = (
         "the clock behind the three above: device (CUDA events) or wall",
         lambda r: r.step_clock,
     ),
+    *(_part_column(part) for part in ("forward", "backward", "optimizer")),
+    _text_column(
+        "steadiness",
+        "whether the block times have settled: steady, drifts, or too few blocks to say",
+        lambda r: r.steadiness,
+    ),
     Column(
         "first_step_ms",
         Kind.NUMBER,
@@ -121,6 +179,7 @@ OBSERVED = (
         show=_mebibytes,
     ),
     _text_column("memory_source", "what peak_memory_bytes counts", _decisive(lambda r: r.memory_source)),
+    *GRADIENT,
     Column(
         "first_loss",
         Kind.NUMBER,

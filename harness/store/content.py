@@ -14,12 +14,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.blocks import block_seconds
 from harness.model import Device, Outcome, Plan, Record, Variant, format_value
-from harness.results import Result, block_seconds, collect, count_outcomes, count_variants, decisive_first, results_of
+from harness.results import Result, collect, count_outcomes, count_variants, decisive_first, results_of
 from harness.store import notes
 from harness.store.times import span_ms
 
-CONTENT_SCHEME = 1
+CONTENT_SCHEME = 2
 """Version of what is told: when it changes, a replay replaces the children written before."""
 
 RUN_TAG, KEY_TAG, KIND_TAG, DIGEST_TAG = "harness.run", "harness.key", "harness.kind", "harness.digest"
@@ -42,7 +43,7 @@ STATUS = {
 Recorded = Sequence[tuple[Result, Record]]
 """The results of one variant that have a record, each with its decisive one; the device that decides comes first."""
 
-FACT_PARAMS = ("outcome", "device", "path", "phase", "timed-on", "program", "dataset")
+FACT_PARAMS = ("outcome", "device", "path", "phase", "timed-on", "gradient", "program", "dataset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,7 @@ def _child_params(variant: Variant, recorded: Recorded) -> dict[str, str | None]
         "path": decisive.path,
         "phase": decisive.phase,
         "timed-on": primary.device if primary and primary.timed else None,
+        "gradient": primary.gradient.verdict if primary and primary.gradient else None,
         "program": _text(decisive.results.get("program")),
         "dataset": _text(decisive.results.get("dataset")),
     }
@@ -165,6 +167,12 @@ def _measured(result: Result, decisive: Record) -> Iterator[tuple[str, float | N
     yield "timesteps_per_second", result.timesteps_per_second
     yield "step_ms_median", result.step_ms
     yield "first_step_ms", result.first_step_ms
+    yield "forward_ms", result.part_ms("forward")
+    yield "backward_ms", result.part_ms("backward")
+    yield "optimizer_ms", result.part_ms("optimizer")
+    if result.gradient is not None:
+        yield "gradient_error_weights", result.gradient.gradient_error_weights
+        yield "gradient_error_input", result.gradient.gradient_error_input
     yield "epoch_reached", decisive.epoch
     yield "step_reached", decisive.step
     yield "first_loss", decisive.first_loss

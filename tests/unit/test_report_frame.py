@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from builders import HOSTILE, RUN, die, fail, make_plan, make_record, make_records, spoil, with_numbers
+from builders import HOSTILE, RUN, die, fail, make_plan, make_record, make_records, spoil, with_numbers, with_parts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -42,6 +42,16 @@ PROMISED = [
     "first_loss",
     "last_loss",
     "first_step_ms",
+    "forward_ms",
+    "backward_ms",
+    "optimizer_ms",
+    "steadiness",
+    "gradient",
+    "gradient_reason",
+    "gradient_error_weights",
+    "gradient_error_input",
+    "repeatable",
+    "side_effects",
     "wall_s",
     "fingerprint",
     "reason",
@@ -59,6 +69,24 @@ def row(frame: pd.DataFrame, record: Record) -> pd.Series:
 
 def timed(plan: Plan = SMALL, device: Device = Device.CPU, **changes: object) -> Record:
     return replace(make_record(plan, plan.variants[0], device), **changes)  # type: ignore[arg-type]
+
+
+def test_the_price_and_the_exactness_of_a_row() -> None:
+    found = timed(samples=tuple(with_parts(Sample(2, 4, wall_s=0.4, steady=True)) for _ in range(6)))
+    assert found.exactness is not None
+    seen = replace(found.exactness, changed=("rnn.training", "norm.running_mean"), outputs_equal_eval=False)
+    plan = replace(SMALL, settings=Settings(replicates=2))
+    records = [replace(found, exactness=seen), replace(found, exactness=seen, replicate=1)]
+    line = row(results_frame(plan, records), found)
+    assert [line[f"{part}_ms"] for part in ("forward", "backward", "optimizer")] == pytest.approx([30, 60, 10])
+    assert (line["steadiness"], line["gradient"], line["repeatable"]) == ("steady", "not comparable", "yes")
+    assert line["gradient_reason"] == "dropout is random in the gradient that is wanted"
+    assert (line["eval_outputs"], line["side_effects"]) == ("no", "rnn.training, norm.running_mean")
+    assert pd.isna(line["gradient_error_weights"])
+    exact = replace(seen, not_comparable=None, gradient_error_weights=2e-7, gradient_error_input=3e-7)
+    line = row(results_frame(SMALL, [replace(found, exactness=exact)]), found)
+    assert (line["gradient"], line["gradient_error_weights"], line["gradient_error_input"]) == ("exact", 2e-7, 3e-7)
+    assert pd.isna(line["repeatable"])
 
 
 # --- any record at all, of a planned variant or not
@@ -134,7 +162,7 @@ def test_csv_comes_back_as_it_was_and_holds_no_formula(records: list[Record]) ->
         assert not raw[name].str.match(r"[=+\-@\t\r]").any()
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(_records())
 def test_every_format_renders_whatever_the_records_say(records: list[Record]) -> None:
     assert render(SMALL, records, "md").startswith("# ")
@@ -149,9 +177,9 @@ def test_the_columns_are_declared_once_and_documented() -> None:
     assert len(set(names)) == len(names)
     for column in COLUMNS:
         assert column.doc and column.name == column.name.lower()
-        # A measured number has a unit; counts, places and losses have none.
+        # A measured number has a unit; counts, places, losses and relative errors have none.
         if column.kind is Kind.NUMBER:
-            assert column.unit or column.name.endswith("_loss")
+            assert column.unit or column.name.endswith("_loss") or column.name.startswith("gradient_error_")
     assert set(PROMISED) <= FIXED_NAMES
 
 

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 from store_samples import FINE, PLAN, RAISES, RECORDS, cpu_record
 
-from harness.model import Device, Outcome, Plan, Record, Sample, Settings
+from harness.blocks import Part, block_seconds
+from harness.exactness import Verdict
+from harness.measured import Exactness, Sample
+from harness.model import Device, Outcome, Plan, Record, Settings
 from harness.results import (
     WORST_FIRST,
     Result,
@@ -20,6 +23,7 @@ from harness.results import (
     decisive_first,
     results_of,
 )
+from harness.statistics import Steadiness
 
 THRICE = replace(PLAN, settings=Settings(replicates=3))
 
@@ -112,6 +116,59 @@ def test_a_speed_is_the_median_of_medians_without_warm_up() -> None:
     assert result.sequences_per_second == pytest.approx(25)
     assert result.timesteps_per_second == pytest.approx(250)
     assert result.step_clock == "wall"
+
+
+def test_blocks_timed_after_the_epochs_count_alone() -> None:
+    epochs = (Sample(1, 1, 9.0, warmup=True), Sample(2, 4, 8.0))
+    steady = tuple(Sample(number, 10, 10.0 + number / 100, steady=True) for number in range(3, 10))
+    record = cpu_record(FINE, samples=(*epochs, *steady))
+    result = on_cpu(record)
+    assert result.step_ms == pytest.approx(1006)
+    assert result.steadiness is Steadiness.STEADY
+    assert list(block_seconds(record, warmup=True)) == [9.0]
+    assert on_cpu(replace(record, samples=epochs)).step_ms == 2000
+
+
+def test_the_parts_of_a_step_are_summarised_like_the_step() -> None:
+    blocks = [Sample(2, 4, 4.0, forward_s=1.0 * n, backward_s=2.0 * n, optimizer_s=0.4) for n in (1, 2, 3)]
+    result = on_cpu(cpu_record(FINE, samples=tuple(blocks)))
+    parts: tuple[Part, ...] = ("forward", "backward", "optimizer")
+    assert [result.part_ms(part) for part in parts] == pytest.approx([500, 1000, 100])
+    assert on_cpu(cpu_record(FINE)).part_ms("forward") is None, "a record of the first version"
+    assert on_cpu(cpu_record(FINE), cpu_record(FINE, Outcome.CRASH, replicate=1)).part_ms("forward") is None
+
+
+def test_the_worst_replicate_says_whether_times_have_settled() -> None:
+    def of(*seconds: float, replicate: int) -> Record:
+        return cpu_record(FINE, replicate=replicate, samples=tuple(Sample(2, 1, s, steady=True) for s in seconds))
+
+    steady, drifting, few = of(*[1.0] * 6, replicate=0), of(1, 2, 3, 4, 5, 6, replicate=1), of(1.0, replicate=2)
+    assert on_cpu(steady).steadiness is Steadiness.STEADY
+    assert on_cpu(steady, few).steadiness is Steadiness.TOO_FEW
+    assert on_cpu(steady, few, drifting).steadiness is Steadiness.DRIFTS
+    assert on_cpu().steadiness is None
+
+
+def test_an_interval_of_the_median_needs_six_processes() -> None:
+    six = [cpu_record(FINE, replicate=n, samples=(Sample(2, 1, 1.0 + n),)) for n in range(6)]
+    plan = replace(PLAN, settings=Settings(replicates=6))
+    found = on_cpu(*six, plan=plan).step_ms_interval
+    assert found is not None
+    assert (found.low, found.high) == (1000, 6000)
+    assert on_cpu(*six[:5], plan=plan).step_ms_interval is None
+
+
+def test_a_gradient_is_judged_over_all_replicates_and_only_where_all_are_ok() -> None:
+    seen = Exactness(1e-7, 2e-7, "float32", 1e-4, outputs_equal_eval=True, gradient_digest="aa")
+    first, second = cpu_record(FINE, exactness=seen), cpu_record(FINE, exactness=seen, replicate=1)
+    both = on_cpu(first, second).gradient
+    assert both is not None
+    assert (both.verdict, both.repeatable) == (Verdict.EXACT, True)
+    other = on_cpu(first, replace(second, exactness=replace(seen, gradient_digest="bb"))).gradient
+    assert other is not None
+    assert other.verdict is Verdict.NOT_REPEATABLE
+    assert on_cpu(first, replace(second, outcome=Outcome.CRASH)).gradient is None
+    assert on_cpu(cpu_record(FINE)).gradient is None
 
 
 def test_device_time_is_preferred_to_wall_time() -> None:

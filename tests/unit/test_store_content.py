@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from store_samples import FINE, HANGS, MESSAGE, PLAN, RAISES, RECORDS, RUN, cpu_record, stub_record, variant
 
+from harness.measured import Exactness, Sample
 from harness.model import Device, Outcome, Record
 from harness.store import views
 from harness.store.content import Content, child_content, parent_content
@@ -48,6 +49,17 @@ def test_the_outcome_is_the_stubs_and_the_numbers_are_the_cpus() -> None:
     }  # fmt: skip
     assert history(content, "step_ms") == [(1, 500.0), (2, 1000.0), (3, 500.0)]
     assert history(content, "step_ms_warmup") == [(1, 4500.0)]
+
+
+def test_the_parts_of_a_step_and_the_gradient_are_metrics() -> None:
+    block = Sample(2, 4, 4.0, forward_s=1.0, backward_s=2.0, optimizer_s=1.0)
+    seen = Exactness(1e-7, float("inf"), "float32", 1e-4, gradient_digest="aa")
+    content = child_content(PLAN, FINE, [cpu_record(FINE, samples=(block,), exactness=seen)])
+    assert {"forward_ms": 250.0, "backward_ms": 500.0, "optimizer_ms": 250.0}.items() <= values(content).items()
+    assert values(content)["gradient_error_weights"] == 1e-7
+    assert "gradient_error_input" not in values(content), "MLflow knows no infinity"
+    assert content.params["gradient"] == "differs"
+    assert "gradient" not in child_content(PLAN, FINE, [cpu_record(FINE)]).params
 
 
 def test_what_did_not_end_well_claims_no_speed() -> None:
