@@ -10,6 +10,7 @@ import pandas as pd
 
 from harness.model import Device, Outcome, Plan, Record
 from harness.report.columns import axis_column
+from harness.report.fixes import Table, fix_tables
 from harness.report.frame import axes_of, frame_of
 from harness.report.learning import Learnt, learn
 from harness.results import Result, collect
@@ -56,6 +57,16 @@ class Evidence:
     def learnt(self) -> dict[Device, Learnt]:
         """The smallest rule that the records of each device teach; only of devices on which the error can occur."""
         return {device: learn(self.results_on(device)) for device in self.raising_devices}
+
+    @cached_property
+    def fixes(self) -> list[Table]:
+        """What to use instead of that which raises."""
+        return fix_tables(self.plan, self.results)
+
+    @cached_property
+    def placements(self) -> list[str]:
+        """The placements of the plan, in its order."""
+        return list(dict.fromkeys(str(v["placement"]) for v in self.plan.variants if "placement" in v.axes))
 
     def results_on(self, device: Device) -> list[Result]:
         """The results of ``device``."""

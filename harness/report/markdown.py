@@ -7,6 +7,7 @@ from harness.report.sections.caveats import caveats
 from harness.report.sections.claims import claims
 from harness.report.sections.environment import environment
 from harness.report.sections.errors import exclusions, not_run, other_errors
+from harness.report.sections.fixes import fixes
 from harness.report.sections.glossary import glossary
 from harness.report.sections.headline import headline
 from harness.report.sections.learnt import learnt_rule
@@ -18,6 +19,7 @@ from harness.report.sections.where import where
 SECTIONS = (
     headline,
     outcomes,
+    fixes,
     where,
     learnt_rule,
     claims,
