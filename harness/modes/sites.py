@@ -88,15 +88,16 @@ def caller(depth: int = 1) -> FrameType | None:
 
 def called_root(stack: list[FrameType], module: nn.Module) -> tuple[nn.Module, str]:
     """The outermost module on the stack that contains ``module``, and the name of ``module`` in it."""
-    for functions in (("_call_impl",), ("forward",)):
-        for frame in reversed(stack):
-            if frame.f_code.co_name in functions:
-                root = module_of(frame)
-                if root is not None and "_orig_mod" in root._modules:
-                    continue  # what torch.compile wraps is called next, under the name its author knows
-                name = None if root is None or root is module else name_in(root, module)
-                if root is not None and name is not None:
-                    return root, name
+    for frame in reversed(stack):
+        if frame.f_code.co_name not in ("_call_impl", "forward"):
+            continue
+        root = module_of(frame)
+        # What torch.compile wraps is called next, under the name its author knows.
+        if root is None or root is module or "_orig_mod" in root._modules:
+            continue
+        name = name_in(root, module)
+        if name is not None:
+            return root, name
     return module, ""
 
 

@@ -1,0 +1,344 @@
+"""The guard: when it raises, when it stays silent, and that it leaves PyTorch as it was."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence
+from torch.utils.checkpoint import checkpoint
+
+import harness
+from harness.modes import EvalModeBackwardError, backend, guard
+
+X = torch.ones(2, 3, 4)
+
+
+class Net(nn.Module):
+    def __init__(self, rnn: nn.Module | None = None) -> None:
+        super().__init__()
+        self.encoder = nn.Linear(4, 4)
+        self.rnn = rnn or nn.LSTM(4, 5, batch_first=True)
+        self.head = nn.Linear(5, 1)
+
+    def forward(self, sequence: Tensor) -> Tensor:
+        return self.head(self.rnn(self.encoder(sequence))[0])
+
+
+@pytest.fixture(autouse=True)
+def leaves_pytorch_as_it_was() -> Iterator[None]:
+    before = dict(vars(nn.RNNBase)), dict(vars(torch._VF))
+    yield
+    assert (dict(vars(nn.RNNBase)), dict(vars(torch._VF))) == before
+
+
+def raises(function: Callable[[], Any]) -> bool:
+    try:
+        function()
+    except EvalModeBackwardError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("make", [nn.RNN, nn.LSTM, nn.GRU, lambda *a, **k: nn.RNN(*a, nonlinearity="relu", **k)])
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("mode", [True, False])
+def test_raises_exactly_after_a_forward_in_eval_mode(make: Any, packed: bool, mode: bool) -> None:
+    rnn = make(4, 5, batch_first=True).train(mode)
+    x = pack_padded_sequence(X, [3, 2], batch_first=True) if packed else X
+    with guard():
+        output = rnn(x)[0]
+        loss = (output.data if packed else output).sum()
+        assert raises(loss.backward) is not mode
+
+
+def test_it_is_the_mode_at_the_forward_that_counts() -> None:
+    net = Net()
+    with guard():
+        net.eval()
+        late = net(X).sum()
+        net.train()
+        assert raises(late.backward)
+        early = net(X).sum()
+        net.eval()
+        early.backward()
+
+
+def nothing_of_the_rnn(net: Net) -> None:
+    torch.autograd.grad(net(X).sum(), [net.head.weight])
+
+
+def detached(net: Net) -> None:
+    net.head(net.rnn(X)[0].detach()).sum().backward()
+
+
+def output_unused(net: Net) -> None:
+    unused = net.rnn(X)[0]
+    (net.encoder(X).sum() + unused.detach().sum()).backward()
+
+
+def without_cudnn(net: Net) -> None:
+    with torch.backends.cudnn.flags(enabled=False):
+        loss = net(X).sum()
+    loss.backward()
+
+
+def frozen(net: Net) -> None:
+    net.rnn.requires_grad_(False)
+    net.head(net.rnn(X)[0]).sum().backward()
+
+
+def under_no_grad(net: Net) -> None:
+    with torch.no_grad():
+        output = net.rnn(X)[0]
+    net.head(output).sum().backward()
+
+
+def in_inference_mode(net: Net) -> None:
+    with torch.inference_mode():
+        net(X).sum()
+
+
+def empty_batch(net: Net) -> None:
+    net(X[:0]).sum().backward()
+
+
+def cell(net: Net) -> None:
+    nn.LSTMCell(4, 5).eval()(X[:, 0])[0].sum().backward()
+
+
+def bfloat16_on_an_old_build(net: Net) -> None:
+    """As on a build whose cuDNN does not take it."""
+    net.bfloat16()(X.bfloat16()).sum().backward()
+
+
+SILENT = (
+    nothing_of_the_rnn,
+    detached,
+    output_unused,
+    without_cudnn,
+    frozen,
+    under_no_grad,
+    in_inference_mode,
+    empty_batch,
+    cell,
+    bfloat16_on_an_old_build,
+)
+
+
+@pytest.mark.parametrize("program", SILENT)
+def test_stays_silent_where_cudnn_does(program: Callable[[Net], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend, "bfloat16_runs_on_cudnn", lambda: False)
+    with guard():
+        program(Net().eval())
+
+
+def input_alone(net: Net) -> None:
+    net.requires_grad_(False)
+    x = X.clone().requires_grad_()
+    torch.autograd.grad(net(x).sum(), [x])
+
+
+def last_state_alone(net: Net) -> None:
+    net.rnn(X)[1][0].sum().backward()
+
+
+def cell_state_alone(net: Net) -> None:
+    net.rnn(X)[1][1].sum().backward()
+
+
+def changed_in_place(net: Net) -> None:
+    """The output of a batch-first LSTM is a view on a CPU; an operation in place leaves the view's node behind."""
+    output = net.rnn(X)[0]
+    output[:, 0] = 0
+    output.sum().backward()
+
+
+def cudnn_off_for_the_backward_alone(net: Net) -> None:
+    loss = net(X).sum()
+    with torch.backends.cudnn.flags(enabled=False):
+        loss.backward()
+
+
+def zero_gradient(net: Net) -> None:
+    (net(X) * 0).sum().backward()
+
+
+def create_graph(net: Net) -> None:
+    torch.autograd.grad(net(X).sum(), list(net.parameters()), create_graph=True)
+
+
+def checkpointed(net: Net) -> None:
+    checkpoint(net, X, use_reentrant=False).sum().backward()
+
+
+def checkpointed_reentrant_in_eval_by_then(net: Net) -> None:
+    net.train()
+    x = X.clone().requires_grad_()
+    loss = checkpoint(net, x, use_reentrant=True).sum()
+    net.eval()
+    loss.backward()
+
+
+def functional(net: Net) -> None:
+    torch.func.functional_call(net, dict(net.named_parameters()), (X,)).sum().backward()
+
+
+def in_another_thread(net: Net) -> None:
+    caught: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            net(X).sum().backward()
+        except EvalModeBackwardError as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    for error in caught:
+        raise error
+
+
+LOUD = (
+    input_alone,
+    last_state_alone,
+    cell_state_alone,
+    changed_in_place,
+    cudnn_off_for_the_backward_alone,
+    zero_gradient,
+    create_graph,
+    checkpointed,
+    checkpointed_reentrant_in_eval_by_then,
+    functional,
+    in_another_thread,
+)
+
+
+@pytest.mark.parametrize("program", LOUD)
+def test_raises_wherever_a_gradient_arrives(program: Callable[[Net], None]) -> None:
+    with guard(), pytest.raises(EvalModeBackwardError):
+        program(Net().eval())
+
+
+def test_a_retained_graph_raises_every_time_and_a_second_use_of_a_module_is_judged_alone() -> None:
+    net = Net()
+    with guard():
+        first = net(X).sum()
+        second = net.eval()(X).sum()
+        first.backward(retain_graph=True)
+        for _ in range(2):
+            assert raises(lambda: second.backward(retain_graph=True))
+        first.backward()
+
+
+def test_the_forward_guard_raises_before_the_backward_and_only_where_a_graph_is_recorded() -> None:
+    net = Net().eval()
+    with guard(when="forward"):
+        with torch.no_grad():
+            net(X)
+        assert raises(lambda: net(X))
+        net.train()(X).sum().backward()
+
+
+def test_of_nested_guards_the_strictest_holds_and_each_ends_alone() -> None:
+    net = Net().eval()
+    with guard():
+        with guard("forward"):
+            with guard():
+                assert raises(lambda: net(X))
+            assert raises(lambda: net(X))
+        loss = net(X).sum()
+        assert raises(lambda: loss.backward(retain_graph=True))
+    loss.backward()
+    net(X).sum().backward()
+
+
+def test_an_exception_ends_the_guard_and_a_guard_can_be_used_again() -> None:
+    again = guard()
+    for _ in range(2):
+        with pytest.raises(KeyError), again:
+            raise KeyError
+        with again, again:
+            assert raises(net_in_eval)
+    net_in_eval()
+
+
+def net_in_eval() -> None:
+    Net().eval()(X).sum().backward()
+
+
+def test_decorates_functions_generators_and_coroutines() -> None:
+    @guard()
+    def plain(x: Tensor, *, scale: float = 1.0) -> None:
+        (Net().eval()(x) * scale).sum().backward()
+
+    @guard()
+    def generator() -> Iterator[int]:
+        yield 1
+        net_in_eval()
+
+    @guard()
+    async def coroutine() -> None:
+        await asyncio.sleep(0)
+        net_in_eval()
+
+    assert plain.__name__ == "plain"
+    assert raises(lambda: plain(X, scale=2.0))
+    steps = generator()
+    assert next(steps) == 1
+    assert raises(lambda: next(steps))
+    assert raises(lambda: asyncio.run(coroutine()))
+    net_in_eval()
+
+
+def test_says_what_it_cannot_do() -> None:
+    with pytest.raises(ValueError, match="neither 'backward' nor 'forward'"):
+        guard(when="never")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="decorates functions"):
+        guard()(Net)
+    with pytest.raises(AttributeError, match="has no attribute 'gard'"):
+        harness.gard  # noqa: B018 - the attribute is the test
+
+
+def test_bfloat16_follows_the_cudnn_that_pytorch_was_compiled_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(compiled_with: int | None, *, gpu: tuple[int, int] | None = None, torch_version: str = "2.14.1") -> bool:
+        with monkeypatch.context() as patch:
+            patch.setattr(backend, "_cudnn_compiled_with", lambda: compiled_with)
+            patch.setattr(torch.cuda, "is_available", lambda: gpu is not None)
+            patch.setattr(torch.cuda, "get_device_capability", lambda: gpu)
+            patch.setattr(torch, "__version__", torch_version)
+            return backend.bfloat16_runs_on_cudnn.__wrapped__()
+
+    assert answer(92400)
+    assert answer(91300, gpu=(8, 0))
+    assert not answer(91300, gpu=(7, 5))
+    assert not answer(91002)
+    assert answer(None, torch_version="2.10.0+cpu")
+    assert not answer(None, torch_version="2.9.1")
+    assert backend._cudnn_compiled_with() is None or backend._cudnn_compiled_with() > 80000
+
+
+def test_what_others_put_in_its_place_stays() -> None:
+    original = nn.RNNBase.__setattr__
+
+    def others(*arguments: Any) -> Any:
+        return torch._C._VariableFunctions.lstm(*arguments)
+
+    try:
+        with guard():
+            torch._VF.lstm = others
+            ours = nn.RNNBase.__setattr__
+            theirs = nn.RNNBase.__setattr__ = functools.partialmethod(ours)
+        assert vars(torch._VF)["lstm"] is others
+        assert vars(nn.RNNBase)["__setattr__"] is theirs
+        net_in_eval()
+    finally:
+        del torch._VF.lstm
+        nn.RNNBase.__setattr__ = original
