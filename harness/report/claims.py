@@ -101,7 +101,7 @@ def _eval_with_gradient(sighting: Sighting) -> bool:
     return not sighting.training and sighting.path is not None and bool(sighting.gradient_reached)
 
 
-def _switches_after_forward(placement: Placement | None) -> bool:
+def switches_after_forward(placement: Placement | None) -> bool:
     """Whether ``train()`` comes between a forward in eval mode and the backward."""
     return placement is not None and (Action.TRAIN in placement.after_forward or placement.second is not None)
 
@@ -112,7 +112,7 @@ def _switches_after_forward(placement: Placement | None) -> bool:
 def _train_before_backward(seen: list[Observation]) -> Sorted:
     """As stated, it does not matter whether ``train()`` comes before the forward or after it."""
     through = [x for x in seen if x.ran_cudnn]
-    late = [x for x in through if _switches_after_forward(x.placement) and x.saw(_eval_through_cudnn)]
+    late = [x for x in through if switches_after_forward(x.placement) and x.saw(_eval_through_cudnn)]
     early = [x for x in through if all(s.training for s in x.record.sightings)]
     against = [x for x in (*late, *early) if x.raised]
     return [x for x in late if not x.raised], against, [] if any(x.raised for x in early) else early

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.report.evidence import Evidence
+from harness.report.sections.advice import advice
 from harness.report.sections.caveats import caveats
 from harness.report.sections.claims import claims
 from harness.report.sections.environment import environment
@@ -13,11 +14,14 @@ from harness.report.sections.headline import headline
 from harness.report.sections.learnt import learnt_rule
 from harness.report.sections.outcomes import outcomes
 from harness.report.sections.throughput import throughput
+from harness.report.sections.training import training
 from harness.report.sections.variants import variants
 from harness.report.sections.where import where
 
 SECTIONS = (
     headline,
+    advice,
+    training,
     outcomes,
     fixes,
     where,
