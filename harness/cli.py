@@ -293,6 +293,32 @@ def accept(store: Path, /, run: str | None, expected: str | None, reason: str, d
 
 
 @cli.command()
+@click.argument("runs", nargs=2, metavar="RUN RUN")
+@click.option("--format", "form", type=click.Choice(["md", "json"]), default="md", show_default=True, help="For whom.")
+@click.option("--threshold", default="2%", show_default=True, metavar="P%", help="The change of a time that matters.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["outcome", "slower"]),
+    multiple=True,
+    help="Exit with 1 where an outcome is not the same, or a cell is slower; may be repeated.",
+)
+@click.pass_obj
+def compare(store: Path, /, runs: tuple[str, str], **options: Any) -> None:
+    """Hold the second run against the first: what differs around them, outcomes, then the time of a step.
+
+    RUN is a run's id, the beginning of one, `latest`, or the path of a run's folder or of a reference file.
+
+    \b
+    Examples:
+      harness compare 20260301-101500-7k3fq latest
+      harness compare reference.jsonl.gz latest --fail-on outcome
+    """
+    from harness import console
+
+    console.show_comparison(_store(store, {}), runs, **options)
+
+
+@cli.command()
 @click.argument("run", required=False)
 @click.option("--port", type=int, default=5000, show_default=True, help="Where the UI listens.")
 @TRACKING_URI

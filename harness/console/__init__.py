@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.console.checked import show_accept, show_check
+from harness.console.compared import show_comparison
 from harness.console.live import RunConsole
 from harness.console.shown import serve_ui, show_finished, show_plan, show_seed, show_stub, show_synced
 from harness.console.variant import show_script, show_variant
@@ -12,6 +13,7 @@ __all__ = [
     "serve_ui",
     "show_accept",
     "show_check",
+    "show_comparison",
     "show_finished",
     "show_plan",
     "show_script",

@@ -1,0 +1,83 @@
+"""Runs by name or by path: those of the store, and those that were brought from another machine.
+
+What is brought is a run's folder, or one file: the plan's line, then the journal's, gzipped or not. So a reference is
+made with ``cat plan.json records.jsonl | gzip > reference.jsonl.gz``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+
+from harness.errors import JournalError, RunNotFoundError, UsageError
+from harness.files import explained
+from harness.model import Plan, Record
+from harness.store.journal import read_plan, read_records
+from harness.store.layout import LATEST, RunFolder, Store
+from harness.wire import NewerSchemaError, load
+
+_GZIP = b"\x1f\x8b"
+_HOW = "A reference is made with `cat plan.json records.jsonl | gzip > reference.jsonl.gz` in a run's folder."
+
+
+def read_run(store: Store, text: str) -> tuple[Plan, tuple[Record, ...]]:
+    """Plan and records of the run that ``text`` names: what ``Store.find`` knows, or the path of one.
+
+    Raises:
+        RunNotFoundError: there is no such run.
+        UsageError: the path leads to something else.
+        JournalError: the run is damaged, or was written by a newer harness.
+    """
+    path = Path(text).expanduser()
+    if text == LATEST or text in store.runs() or not _is_path(text, path):
+        folder = store.find(text)
+        return read_plan(folder), read_records(folder)
+    if path.name in ("plan.json", "records.jsonl"):
+        path = path.parent
+    if path.is_dir():
+        folder = RunFolder(path)
+        return read_plan(folder), read_records(folder)
+    if not path.exists():
+        raise RunNotFoundError(f"there is no {text}", "Name a run, a run's folder, or a reference file.")
+    return _read_reference(path)
+
+
+def _is_path(text: str, path: Path) -> bool:
+    """Whether a path is meant: it looks like one, or there is a run or a file there."""
+    return "/" in text or text.startswith((".", "~")) or path.is_file() or (path / "plan.json").exists()
+
+
+def _read_reference(path: Path) -> tuple[Plan, tuple[Record, ...]]:
+    lines = _content(path).split(b"\n")
+    if lines[-1] == b"":
+        lines.pop()
+    if not lines:
+        raise UsageError(f"{path} is no run: it is empty", _HOW)
+    try:
+        plan = load(Plan, lines[0])
+    except NewerSchemaError:
+        raise
+    except JournalError as error:
+        raise UsageError(f"{path} is no run: its first line is {error}", _HOW) from error
+    return plan, tuple(_record(line, path, number) for number, line in enumerate(lines[1:], start=2))
+
+
+def _content(path: Path) -> bytes:
+    with explained(f"read {path}"):
+        content = path.read_bytes()
+        if not content.startswith(_GZIP):
+            return content
+        try:
+            return gzip.decompress(content)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise UsageError(f"{path} is a damaged gzip file", "Copy it anew, in binary mode.") from error
+
+
+def _record(line: bytes, path: Path, number: int) -> Record:
+    try:
+        return load(Record, line)
+    except NewerSchemaError:
+        raise
+    except JournalError as error:
+        raise UsageError(f"{path} is no run: line {number} is {error}", _HOW) from error
