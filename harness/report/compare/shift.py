@@ -35,10 +35,11 @@ class Shift:
 
 
 def shift_between(a: Sequence[float], b: Sequence[float], confidence: float = CONFIDENCE) -> Shift:
-    """How far ``b`` is shifted against ``a``; neither is empty. Ties make test and interval wider, never narrower."""
+    """How far ``b`` is shifted against ``a``; neither is empty. Ties count as no evidence."""
     differences = sorted(y - x for x in a for y in b)
-    above = sum(d > 0 for d in differences) + sum(d == 0 for d in differences) / 2
-    smaller = math.ceil(min(above, len(differences) - above))
+    above, below = sum(d > 0 for d in differences), sum(d < 0 for d in differences)
+    # Of all ways to break the ties, the one that makes the two sides most alike.
+    smaller = len(differences) - max(above, below)
     p = min(1.0, 2 * _at_most(smaller, len(a), len(b)))
     left_out = _left_out(len(a), len(b), confidence)
     low, high = (None, None) if left_out is None else (differences[left_out], differences[-1 - left_out])
@@ -110,4 +111,4 @@ def spread_within(*groups: Sequence[float]) -> float | None:
     if not away:
         return None
     # A median of few values lies nearer to them than the true middle does.
-    return statistics.median(away) / NORMAL_MAD * math.sqrt(len(away) / (len(away) - len(large)))
+    return statistics.median(away) / NORMAL_MAD * len(away) / (len(away) - len(large))
