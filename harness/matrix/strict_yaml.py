@@ -60,8 +60,10 @@ def complaint(
     keys_at: Callable[[Path], Iterable[str]],
     refuse: type[UsageError],
 ) -> UsageError:
-    """The first thing that ``error`` found, as a person can mend it. ``keys_at`` tells which keys a place may have."""
-    first = error.errors(include_url=False)[0]
+    """What ``error`` found first, as a person can mend it. ``keys_at`` tells which keys a place may have."""
+    errors = error.errors(include_url=False)
+    # A misspelt key is why another one is missing.
+    first = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
     path = first["loc"]
     if first["type"] == "axis":
         path = (*path, first["ctx"]["axis"])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from harness.model import Settings, Value, format_value
 from harness.placements import Action, Around, Second
 from harness.repro.network import Shape
-from harness.repro.text import block, deeper
+from harness.repro.text import block
 
 NO_GRADIENT = """\
 class NoGradient(torch.autograd.Function):
@@ -101,13 +101,11 @@ def _evaluation(shape: Shape, steps: int) -> list[str]:
         return _inner_loop(shape, max(steps, 1))
     if not steps:
         return []
-    held_out = "net(held_out, held_out_lengths)" if shape.packed else "net(held_out)"
-    forward = [held_out]
-    if shape.variant["autocast"] != "off":
-        forward = block(_autocast(shape), forward)
+    forward = ["net(held_out, held_out_lengths)" if shape.packed else "net(held_out)"]
     if steps > 1:
         forward = block(f"for _ in range({steps}):", forward)
-    return ['print(f"epoch {epoch}, evaluation", flush=True)', *block("with torch.no_grad():", forward)]
+    cast = "" if shape.variant["autocast"] == "off" else f", {_autocast(shape)}"
+    return ['print(f"epoch {epoch}, evaluation", flush=True)', *block(f"with torch.no_grad(){cast}:", forward)]
 
 
 def _inner_loop(shape: Shape, steps: int) -> list[str]:
@@ -135,11 +133,11 @@ def _loss(shape: Shape, inputs: str, targets: str, lengths: str) -> list[str]:
 def _forward(shape: Shape, name: str, inputs: str, lengths: str) -> list[str]:
     arguments = f"{inputs}, {lengths}" if shape.packed else inputs
     line = f"{name} = net({arguments})"
-    return [line] if shape.variant["autocast"] == "off" else [_autocast(shape), *deeper([line])]
+    return [line] if shape.variant["autocast"] == "off" else block(f"with {_autocast(shape)}:", [line])
 
 
 def _autocast(shape: Shape) -> str:
-    return f'with torch.autocast("{shape.device}", dtype=torch.{shape.variant["autocast"]}):'
+    return f'torch.autocast("{shape.device}", dtype=torch.{shape.variant["autocast"]})'
 
 
 def _act(shape: Shape, actions: Iterable[Action]) -> list[str]:

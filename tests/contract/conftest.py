@@ -42,3 +42,21 @@ def auto_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def auto_run(auto_root: Path) -> Ended:
     """A run of a part of the quick matrix, without any choice of a device, in ``auto_root``."""
     return harness("run", "matrix", "quick", "-a", "bidirectional=false", cwd=auto_root)
+
+
+@pytest.fixture(scope="session")
+def full_on_stub(stub_device: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The store of a run of the whole ``full`` matrix on the stub: over a thousand attempts, with plan and journal."""
+    return _on_stub("full", tmp_path_factory.mktemp("full"))
+
+
+@pytest.fixture(scope="session")
+def matrix_on_stub(stub_device: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same of the default matrix."""
+    return _on_stub("matrix", tmp_path_factory.mktemp("matrix"))
+
+
+def _on_stub(matrix: str, root: Path) -> Path:
+    ended = harness("run", "matrix", matrix, "--device", "stub", "--no-tracking", "-q", cwd=root, timeout=280)
+    assert ended.code == 0, ended.err
+    return root

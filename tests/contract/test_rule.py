@@ -7,42 +7,25 @@ forward slip past cuDNN, or a step loop that switched modes at the wrong moment,
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from command import kept
 
-from harness import stub
-from harness.errors import StubUnavailableError
-from harness.launch.local import LocalExecutor
-from harness.launch.stop import StopRequest
-from harness.matrix.expand import expand
-from harness.matrix.shelf import read_matrix
-from harness.model import Device, KernelPath, Order, Outcome, Record, Variant
+from harness.model import KernelPath, Outcome, Record, Variant
 
 NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
 
 
 @pytest.fixture(scope="module")
-def variants() -> tuple[Variant, ...]:
-    _, document = read_matrix("full")
-    return expand(document).variants
+def variants(full_on_stub: Path) -> tuple[Variant, ...]:
+    return kept(full_on_stub)[0].variants
 
 
 @pytest.fixture(scope="module")
-def records(variants: tuple[Variant, ...]) -> Iterator[dict[str, Record]]:
-    try:
-        environment = stub.ensure().environment(os.environ)
-    except StubUnavailableError as error:
-        pytest.skip(str(error))
-    _, document = read_matrix("full")
-    executor = LocalExecutor(environment)
-    try:
-        orders = [Order("proof", variant, Device.STUB, document.settings.settings()) for variant in variants]
-        yield {record.key: record for record in executor.run(orders, os.cpu_count() or 1, StopRequest())}
-    finally:
-        executor.close()
+def records(full_on_stub: Path) -> dict[str, Record]:
+    return {record.key: record for record in kept(full_on_stub)[1]}
 
 
 def should_raise(record: Record) -> bool:

@@ -66,7 +66,7 @@ MALFORMED: dict[str, tuple[str, int | None, str]] = {
     "exclude with a blank reason": (AXES_OF + "exclude:\n  - match: {cell: lstm}\n    reason: ' '\n", 4, "reason"),
     "exclude without match": (AXES_OF + "exclude:\n  - reason: because\n", 3, "match"),
     "exclude that names no axis": (AXES_OF + "exclude:\n  - match: {}\n    reason: because\n", 3, "no axis"),
-    "exclude with a slip": (AXES_OF + "exclude:\n  - match: {cell: lstm}\n    raeson: because\n", 3, "reason"),
+    "exclude with a slip": (AXES_OF + "exclude:\n  - match: {cell: lstm}\n    raeson: because\n", 4, "raeson"),
     "exclude of an unknown value": (AXES_OF + "exclude:\n  - match: {cell: x}\n    reason: because\n", 3, "'x'"),
     "settings is a list": (AXES_OF + "settings: [1]\n", 2, "settings"),
     "settings is null": (AXES_OF + "settings:\n", 2, "settings"),
