@@ -52,8 +52,8 @@ def sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
-def write_whole(path: Path, text: str) -> Path:
-    """Write ``text`` so that a reader sees the old file or the new one, never a part; returns ``path``.
+def write_whole(path: Path, content: str | bytes) -> Path:
+    """Write ``content`` so that a reader sees the old file or the new one, never a part; returns ``path``.
 
     Raises:
         StoreError: the file cannot be written; nothing of it is left behind.
@@ -62,8 +62,8 @@ def write_whole(path: Path, text: str) -> Path:
     try:
         with explained(f"write {path}"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            with draft.open("w", encoding="utf-8", newline="") as stream:
-                stream.write(text)
+            with draft.open("wb") as stream:
+                stream.write(content.encode() if isinstance(content, str) else content)
                 stream.flush()
                 os.fsync(stream.fileno())
             draft.replace(path)

@@ -1,4 +1,4 @@
-"""Records -> DataFrame -> tables -> markdown, CSV and JSON. The only room that imports pandas."""
+"""Records -> DataFrame -> tables -> markdown, CSV, JSON and plots. The only room that imports pandas."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from harness.model import Plan, Record
 from harness.report.evidence import Evidence
 from harness.report.frame import read_results, results_frame, to_csv
 from harness.report.markdown import to_markdown
+from harness.report.plots import draw
 from harness.report.summary import Summary, summary
 
 __all__ = ["Format", "Summary", "read_results", "render", "results_frame", "summary", "write_report"]
@@ -31,13 +32,18 @@ def render(plan: Plan, records: Sequence[Record], format: Format, extra_caveats:
 
 
 def write_report(folder: Path, plan: Plan, records: Sequence[Record], extra_caveats: Sequence[str] = ()) -> list[Path]:
-    """Write ``report.md`` and ``results.csv`` into ``folder``, each whole or not at all.
+    """Write ``report.md``, ``results.csv`` and plots into ``folder``, each whole or not at all.
 
     Raises:
         StoreError: the folder cannot be written.
     """
     evidence = Evidence.of(plan, records, extra_caveats)
-    contents = {"report.md": to_markdown(evidence), "results.csv": to_csv(evidence.frame)}
+    plots = draw(evidence)
+    contents: dict[str, str | bytes] = {
+        "report.md": to_markdown(evidence),
+        "results.csv": to_csv(evidence.frame),
+        **plots,
+    }
     return [write_whole(folder / name, content) for name, content in contents.items()]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import pandas as pd
@@ -25,6 +25,8 @@ class Evidence:
     results: tuple[Result, ...]
     strays: int = 0
     extra_caveats: tuple[str, ...] = ()
+    pictures: dict[str, str] = field(default_factory=dict)
+    """Plots that lie beside the report, by name without suffix, with what they show; filled in once they are drawn."""
 
     @classmethod
     def of(cls, plan: Plan, records: Sequence[Record], extra_caveats: Sequence[str] = ()) -> Evidence:
@@ -68,6 +70,11 @@ class Evidence:
         """The placements of the plan, in its order."""
         return list(dict.fromkeys(str(v["placement"]) for v in self.plan.variants if "placement" in v.axes))
 
+    def picture(self, kind: str, device: Device) -> str:
+        """The plot of this kind and device as markdown; empty where there is none."""
+        name = f"{kind}-{device}"
+        return f"![{self.pictures[name]}]({name}.svg)" if name in self.pictures else ""
+
     def results_on(self, device: Device) -> list[Result]:
         """The results of ``device``."""
         return [result for result in self.results if result.device is device]
@@ -75,6 +82,11 @@ class Evidence:
     def ran_on(self, device: Device) -> bool:
         """Whether anything of this plan has run on ``device``."""
         return any(result.attempts for result in self.results_on(device))
+
+    @property
+    def ran(self) -> bool:
+        """Whether anything of this plan has run."""
+        return any(result.attempts for result in self.results)
 
     def on(self, device: Device) -> pd.DataFrame:
         """The rows of ``device``."""

@@ -300,12 +300,13 @@ def test_json_is_one_object_per_row_with_null_for_absent() -> None:
     assert rows[0]["layers"] == 2
 
 
-def test_write_report_leaves_the_two_files_and_nothing_else(tmp_path: Path) -> None:
+def test_write_report_leaves_its_files_and_nothing_else(tmp_path: Path) -> None:
     records = spoil(make_records(make_plan()))
     for _ in range(2):
         written = write_report(tmp_path / "run", make_plan(), records, ["said from outside"])
-    assert [path.name for path in written] == ["report.md", "results.csv"]
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["report.md", "results.csv"]
+    assert [path.name for path in written[:2]] == ["report.md", "results.csv"]
+    assert {path.suffix for path in written[2:]} == {".svg", ".png"}
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == sorted(path.name for path in written)
     assert "- said from outside\n" in written[0].read_text(encoding="utf-8")
     assert len(read_results(written[1])) == 768
 

@@ -32,7 +32,8 @@ def fixes(evidence: Evidence) -> str:
     parts = ["## What to use instead", _intro(evidence, tables)]
     for table in tables:
         parts += [_head(table), _table(evidence, table)]
-    return "\n\n".join((*parts, _notes(tables)))
+    images = [evidence.picture("prices", device) for device in evidence.plan.devices]
+    return "\n\n".join(part for part in (*parts, _notes(tables), *images) if part)
 
 
 def _head(table: Table) -> str:
@@ -43,8 +44,15 @@ def _head(table: Table) -> str:
     elif table.cures[0].second:
         make = ", with the output of a second forward in the loss"
     verb = "raises" if len(table.cures) == 1 else "raise"
-    usable = "" if table.usable else " **Nothing in this run is shown to be a cure.**"
-    return f"### For {GOALS[table.cures[0].wants]}{make}\n\n{cured} {verb}; these reach the same goal.{usable}"
+    return f"### For {GOALS[table.cures[0].wants]}{make}\n\n{cured} {verb}; these reach the same goal.{_doubt(table)}"
+
+
+def _doubt(table: Table) -> str:
+    if table.usable:
+        return ""
+    if any(fix.advice is Advice.AS_WANTED for fix in table.fixes):
+        return " No gradient of theirs could be compared, since dropout is random; with `-a dropout=0.0` it can."
+    return " **Nothing in this run is shown to be a cure.**"
 
 
 def _intro(evidence: Evidence, tables: list[Table]) -> str:
@@ -166,6 +174,7 @@ def _notes(tables: list[Table]) -> str:
 def _noise(device: Device, priced: list[Fix]) -> str:
     """How far placements that do the baseline's work are from its price."""
     alike = [fix for fix in priced if does_the_same(fix.placement) and device in fix.speed]
+    alike = [fix for fix in alike if not fix.speed[device].smallest == fix.speed[device].largest == 1]  # the baseline
     if not alike:
         return ""
     low, high = min(fix.speed[device].smallest for fix in alike), max(fix.speed[device].largest for fix in alike)

@@ -47,6 +47,7 @@ def _map(evidence: Evidence, device: Device) -> str:
     odd = {result.key for result in evidence.results if result.device is device and differs(result)}
     rows = rows.assign(word=rows["outcome"].replace(WORDS), odd=rows["key"].isin(odd))
     parts = [_caption(evidence, rows, device), text.table(_entries(rows)), _legend(rows), _mixed(evidence, rows)]
+    parts.insert(0, evidence.picture("outcomes", device))
     return "\n\n".join(part for part in (*parts, _prediction(evidence, device)) if part)
 
 

@@ -38,10 +38,11 @@ def pairs(evidence: Evidence, device: Device) -> pd.DataFrame:
 def throughput(evidence: Evidence) -> str:
     """One table per device that computes; a sentence where there is nothing to compare."""
     parts = ["## Throughput"]
-    parts += [_of_device(evidence, device) for device in evidence.plan.devices if device.computes]
+    for device in (device for device in evidence.plan.devices if device.computes):
+        parts += [evidence.picture("throughput", device), _of_device(evidence, device)]
     if Device.STUB in evidence.plan.devices:
         parts.append("There is no throughput for `stub`: its kernels do nothing.")
-    return "\n\n".join(parts)
+    return "\n\n".join(part for part in parts if part)
 
 
 def _of_device(evidence: Evidence, device: Device) -> str:
