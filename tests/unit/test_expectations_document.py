@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from harness.expectations.document import Expectations, ExpectationsFileError, parse_expectations
+from harness.expectations.compare import Kind
+from harness.expectations.document import Expectations, ExpectationsFileError, Expected, parse_expectations
 from harness.expectations.shelf import locate, read_expectations
 from harness.matrix.axes import make_variant
 from harness.matrix.expand import expand
@@ -141,3 +143,14 @@ def test_files_are_found_as_matrices_are(tmp_path: Path, monkeypatch: pytest.Mon
 def test_phases_are_spelt_as_records_spell_them() -> None:
     phases = {rule.expect.phase for rule in expectations().rules}
     assert phases == {None, Phase.FORWARD, Phase.BACKWARD, Phase.EVALUATE}
+
+
+def test_the_docs_show_a_file_that_is_one_and_name_every_kind_and_key() -> None:
+    text = (SHIPPED.parents[1] / "docs" / "expectations.md").read_text()
+    (example,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    (rule,) = parse_expectations(example, "docs").rules
+    assert expectations().deciding(make_variant({"placement": "eval-after-epoch"}), Device.CUDA) is not None
+    assert rule.expect.place(Settings()) == (2, 1)
+    named = set(re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE))
+    keys = {"devices", "match", "reason", *(f"expect.{name}" for name in Expected.model_fields)}
+    assert named == keys | {str(kind) for kind in Kind}
