@@ -80,7 +80,8 @@ def _number(value: Any, form: str = ".4f") -> str:
 
 def _show_places(finished: Finished, store: Store) -> None:
     for file in finished.files:
-        click.echo(f"{file.stem}: {_near(file)}")
+        if file.suffix in (".md", ".csv"):  # the report links its plots
+            click.echo(f"{file.stem}: {_near(file)}")
     if finished.tracked:
         click.echo(f"MLflow: {public(store.uri)} (`harness ui` opens it)")
     for caveat in finished.caveats:
