@@ -25,7 +25,7 @@ from harness.model import (
     Variant,
     Wants,
 )
-from harness.placements import PLACEMENTS, Around, Placement, Second
+from harness.placements import PLACEMENTS, Around, Second
 
 RUN = "20260301-101500-matrix"
 CELLS = ("rnn-tanh", "rnn-relu", "lstm", "gru")
@@ -197,33 +197,6 @@ def exactness_of(variant: Variant, device: Device) -> Exactness:
         return replace(seen, not_comparable="dropout is random in the gradient that is wanted")
     wrong = on and drops
     return replace(seen, gradient_error_weights=0.05 if wrong else 1e-7, gradient_error_input=0.6 if wrong else 3e-7)
-
-
-def with_gradients(plan: Plan, records: Iterable[Record]) -> list[Record]:
-    """``records``, those that are ok and computed with what a look at their gradient shows."""
-    placements = {variant.key: PLACEMENTS[str(variant["placement"])] for variant in plan.variants}
-    return [
-        replace(record, exactness=_gradient(placements[record.key]))
-        if record.outcome is Outcome.OK and record.device.computes
-        else record
-        for record in records
-    ]
-
-
-def _gradient(placement: Placement) -> Exactness:
-    """What the placement does with dropout, by hand: a train gradient is random and wants it, an eval gradient not."""
-    train, everything = placement.wants is Wants.TRAIN, ("rnn", "dropout")
-    active = {"rnn-train-rest-eval": ("rnn",), "dropout-norm-eval": ("rnn",), "train-for-gradient": everything}
-    return Exactness(
-        gradient_error_weights=None if train else 1e-7,
-        precision="float32",
-        tolerance=1e-5,
-        gradient_digest="ef" * 8,
-        train_wanted=everything if train else (),
-        active_dropout=everything if train else active.get(placement.name, ()),
-        changed=("torch.backends.cudnn.enabled",) if placement.cudnn_off_process else (),
-        not_comparable="dropout is random in the gradient that is wanted" if train else None,
-    )
 
 
 def fail(record: Record, outcome: Outcome, message: str, kind: str = "RuntimeError") -> Record:
