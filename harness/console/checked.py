@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from harness.errors import CheckFailedError, UsageError
+from harness.errors import CheckFailedError, StoreError, UsageError
 from harness.expectations.accept import Accepted, accept
 from harness.expectations.compare import Check, check
 from harness.expectations.document import Expectations, ExpectationsFileError
@@ -35,7 +35,10 @@ def show_check(folder: RunFolder, expected: str | None) -> None:
     expectations = read_expectations(expected or DEFAULT)
     found = check(plan, records, expectations)
     if found.strays:
-        click.echo(f"note: {found.strays} records of run {plan.run} belong to nothing it planned", err=True)
+        click.echo(
+            f"note: {_count(found.strays, 'record')} of run {plan.run} outside of its plan, held against nothing",
+            err=True,
+        )
     if not found.differences:
         return click.echo(f"run {plan.run} is as expected: {_held(found, expectations)}")
     for group in groups(found, expectations, plan.settings):
@@ -65,15 +68,29 @@ def show_accept(folder: RunFolder, expected: str | None, reason: str, *, dry_run
     done = accept(plan, records, expectations, " ".join(reason.split()))
     click.echo("".join(_diff(expectations, done)), nl=False)
     if done.accepted and not dry_run:
-        write_whole(Path(expectations.source), done.text)
-    verb = "would be" if dry_run else "are now"
-    click.echo(f"{len(done.accepted)} differences {verb} expected in {expectations.source}", err=True)
+        _write(Path(expectations.source), done.text)
+    click.echo(_said(done, expectations, dry_run=dry_run), err=True)
     if done.refused:
         named = ", ".join(dict.fromkeys(f"{d.record.outcome if d.record else d.kind}" for d in done.refused))
         raise CheckFailedError(
-            f"{len(done.refused)} differences cannot be accepted ({named})",
+            f"{_count(len(done.refused), 'difference')} cannot be accepted ({named})",
             f"Run those variants again; `harness check {plan.run}` lists them.",
         )
+
+
+def _said(done: Accepted, expectations: Expectations, *, dry_run: bool) -> str:
+    number = len(done.accepted)
+    if not number:
+        return f"nothing was changed in {expectations.source}"
+    verb = "would be" if dry_run else "is now" if number == 1 else "are now"
+    return f"{_count(number, 'difference')} {verb} expected in {expectations.source}"
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        write_whole(file, text)
+    except StoreError as error:
+        raise ExpectationsFileError(str(error), "Copy it to a place of yours and name it with --expected.") from error
 
 
 def _read(folder: RunFolder) -> tuple[Plan, tuple[Record, ...]]:
