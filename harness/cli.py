@@ -293,7 +293,8 @@ def accept(store: Path, /, run: str | None, expected: str | None, reason: str, d
 
 
 @cli.command()
-@click.argument("runs", nargs=2, metavar="RUN RUN")
+@click.argument("first", metavar="RUN")
+@click.argument("second", metavar="RUN")
 @click.option("--format", "form", type=click.Choice(["md", "json"]), default="md", show_default=True, help="For whom.")
 @click.option("--threshold", default="2%", show_default=True, metavar="P%", help="The change of a time that matters.")
 @click.option(
@@ -303,7 +304,7 @@ def accept(store: Path, /, run: str | None, expected: str | None, reason: str, d
     help="Exit with 1 where an outcome is not the same, or a cell is slower; may be repeated.",
 )
 @click.pass_obj
-def compare(store: Path, /, runs: tuple[str, str], **options: Any) -> None:
+def compare(store: Path, /, first: str, second: str, **options: Any) -> None:
     """Hold the second run against the first: what differs around them, outcomes, then the time of a step.
 
     RUN is a run's id, the beginning of one, `latest`, or the path of a run's folder or of a reference file.
@@ -315,7 +316,7 @@ def compare(store: Path, /, runs: tuple[str, str], **options: Any) -> None:
     """
     from harness import console
 
-    console.show_comparison(_store(store, {}), runs, **options)
+    console.show_comparison(_store(store, {}), (first, second), **options)
 
 
 @cli.command()

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from harness.errors import JournalError, RunNotFoundError, UsageError
 from harness.files import explained
@@ -16,6 +18,8 @@ from harness.model import Plan, Record
 from harness.store.journal import read_plan, read_records
 from harness.store.layout import LATEST, RunFolder, Store
 from harness.wire import NewerSchemaError, load
+
+T = TypeVar("T", Plan, Record)
 
 _GZIP = b"\x1f\x8b"
 _HOW = "A reference is made with `cat plan.json records.jsonl | gzip > reference.jsonl.gz` in a run's folder."
@@ -49,18 +53,16 @@ def _is_path(text: str, path: Path) -> bool:
 
 
 def _read_reference(path: Path) -> tuple[Plan, tuple[Record, ...]]:
-    lines = _content(path).split(b"\n")
-    if lines[-1] == b"":
-        lines.pop()
-    if not lines:
-        raise UsageError(f"{path} is no run: it is empty", _HOW)
-    try:
-        plan = load(Plan, lines[0])
-    except NewerSchemaError:
-        raise
-    except JournalError as error:
-        raise UsageError(f"{path} is no run: its first line is {error}", _HOW) from error
-    return plan, tuple(_record(line, path, number) for number, line in enumerate(lines[1:], start=2))
+    """As the journal does, it leaves out an unfinished last line."""
+    first, _, rest = _content(path).partition(b"\n")
+    if not first.strip():
+        raise UsageError(f"{path} is no run: it is empty, or begins with an empty line", _HOW)
+    plan = _line(Plan, first, path, 1)
+    *lines, unfinished = rest.split(b"\n")
+    records = [_line(Record, line, path, number) for number, line in enumerate(lines, start=2)]
+    with suppress(UsageError):
+        records.append(_line(Record, unfinished, path, len(lines) + 2))
+    return plan, tuple(records)
 
 
 def _content(path: Path) -> bytes:
@@ -74,10 +76,10 @@ def _content(path: Path) -> bytes:
             raise UsageError(f"{path} is a damaged gzip file", "Copy it anew, in binary mode.") from error
 
 
-def _record(line: bytes, path: Path, number: int) -> Record:
+def _line(kind: type[T], line: bytes, path: Path, number: int) -> T:
     try:
-        return load(Record, line)
-    except NewerSchemaError:
-        raise
+        return load(kind, line)
+    except NewerSchemaError as error:
+        raise NewerSchemaError(f"{path}, line {number}: {error}", error.advice) from error
     except JournalError as error:
         raise UsageError(f"{path} is no run: line {number} is {error}", _HOW) from error
