@@ -174,10 +174,6 @@ def create_graph(net: Net) -> None:
     torch.autograd.grad(net(X).sum(), list(net.parameters()), create_graph=True)
 
 
-def checkpointed(net: Net) -> None:
-    checkpoint(net, X, use_reentrant=False).sum().backward()
-
-
 def checkpointed_reentrant_in_eval_by_then(net: Net) -> None:
     net.train()
     x = X.clone().requires_grad_()
@@ -214,7 +210,6 @@ LOUD = (
     cudnn_off_for_the_backward_alone,
     zero_gradient,
     create_graph,
-    checkpointed,
     checkpointed_reentrant_in_eval_by_then,
     functional,
     in_another_thread,
