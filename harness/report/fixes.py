@@ -129,6 +129,7 @@ def fix_tables(plan: Plan, results: Sequence[Result]) -> list[Table]:
     """One table for all placements that raise and share their candidates; none where none raises."""
     ledger = Ledger(plan, [result for result in results if result.variant.axes.get("cudnn", "on") != "off"])
     raising = [placement for placement in ledger.placements if ledger.raises(placement)]
+    raising.sort(key=lambda placement: placement.freeze_rnn or placement.second is not None)  # plain programs first
     alike: dict[tuple[str, ...], list[Placement]] = {}
     for placement in raising:
         names = tuple(other.name for other in ledger.placements if _serves(other, placement))

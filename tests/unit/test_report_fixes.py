@@ -228,7 +228,7 @@ def test_the_section_says_what_a_cpu_price_is_not_and_names_every_device() -> No
         "side effects",
         "recipe",
     ]
-    assert "differs (dropout active (rnn, dropout))" in report
+    assert "differs: dropout active (rnn, dropout)" in report
 
 
 def test_noise_of_equal_work_is_told() -> None:

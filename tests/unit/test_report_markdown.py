@@ -103,6 +103,14 @@ def test_the_map_shows_each_placement_with_cudnn_on_and_off() -> None:
     assert rows["eval-no-grad"][1] == "error" and rows["train-always"][1] == "ok"
 
 
+def test_with_one_setting_of_cudnn_an_entry_has_no_empty_side() -> None:
+    plan = make_plan(flags=("on",))
+    report = render(plan, make_records(plan), "md")
+    rows = cells_of(report, "placement")
+    assert rows["eval-always"][1] == "RAISES" and rows["train-always"][1] == "ok"
+    assert "cuDNN is on in all of them." in report and "Left of the slash" not in report
+
+
 def test_an_entry_counts_when_directions_differ_and_says_what_sets_them_apart() -> None:
     records = change(RECORDS, PLAN, 0, Device.STUB, outcome=Outcome.TIMEOUT)
     report = render(PLAN, records, "md")

@@ -121,9 +121,9 @@ def _exact(judged: tuple[Judgement, ...]) -> str:
         if counts[verdict]:
             amount = "" if counts[verdict] == len(judged) else f" in {counts[verdict]} of {len(judged)}"
             reasons = dict.fromkeys(j.reason for j in judged if j.verdict is verdict and verdict is not Gradient.EXACT)
-            why = f" ({text.plain('; '.join(reasons))})" if reasons else ""
+            why = f": {text.plain('; '.join(reasons))}" if reasons else ""
             parts.append(f"{verdict}{amount}{why}")
-    return "; ".join(parts)
+    return ". ".join(parts)
 
 
 def _repeatable(judged: tuple[Judgement, ...]) -> str:
@@ -138,8 +138,10 @@ def _price(price: Price | None, mark: str = "") -> str:
         return ""
     said = f"{price.ratio:.2f}x{mark}"
     if price.interval:
-        return f"{said} [{price.interval.low:.2f}, {price.interval.high:.2f}]"
-    return f"{said} ({price.smallest:.2f} to {price.largest:.2f})" if price.pairs > 1 else said
+        low, high = f"{price.interval.low:.2f}", f"{price.interval.high:.2f}"
+        return said if low == high else f"{said} [{low}, {high}]"
+    low, high = f"{price.smallest:.2f}", f"{price.largest:.2f}"
+    return said if low == high else f"{said} ({low} to {high})"
 
 
 def _mark(fix: Fix) -> str:

@@ -54,7 +54,10 @@ def _map(evidence: Evidence, device: Device) -> str:
 def _caption(evidence: Evidence, rows: pd.DataFrame, device: Device) -> str:
     pooled = [c for c in evidence.varying if c not in ("placement", "cell", "cudnn")]
     over = f" An entry speaks for every value of {text.listed(f'`{name}`' for name in pooled)}." if pooled else ""
+    flags = list(dict.fromkeys(rows["cudnn"].dropna()))
     sides = " *Left of the slash: cuDNN on; right: cuDNN off; one word where both agree.*"
+    if len(flags) == 1:
+        sides = f" cuDNN is {text.plain(str(flags[0]))} in all of them."
     return (
         f"On `{device}` ({text.DEVICE_WORDS[device]}), {text.count(len(rows), 'variant')}, "
         f"{text.count(int(rows['attempts'].sum()), 'attempt')}.{sides}{over}"
@@ -64,7 +67,9 @@ def _caption(evidence: Evidence, rows: pd.DataFrame, device: Device) -> str:
 def _entries(rows: pd.DataFrame) -> pd.DataFrame:
     placements = list(dict.fromkeys(rows["placement"]))
     cells = list(dict.fromkeys(rows["cell"]))
-    entries = {place: _entry(group) for place, group in rows.groupby(["placement", "cell"], sort=False)}
+    both = rows["cudnn"].nunique() > 1
+    groups = rows.groupby(["placement", "cell"], sort=False)
+    entries = {place: _entry(group, both_sides=both) for place, group in groups}
     return pd.DataFrame(
         {
             "placement": [text.plain(str(name)) for name in placements],
@@ -74,11 +79,13 @@ def _entries(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _entry(rows: pd.DataFrame) -> str:
+def _entry(rows: pd.DataFrame, *, both_sides: bool) -> str:
     sides = {flag: _side(group) for flag, group in rows.groupby("cudnn")}
     on, off = sides.pop("on", ""), sides.pop("off", "")
     words = [word for word in (on, off, *sides.values()) if word]
-    entry = words[0] if len(set(words)) == 1 and on and off else f"{on or '-'} / {off or '-'}"
+    entry = (
+        words[0] if len(set(words)) == 1 and (both_sides is False or (on and off)) else f"{on or '-'} / {off or '-'}"
+    )
     return entry + (MARK if rows["odd"].any() else "")
 
 
