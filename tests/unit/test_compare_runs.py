@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -12,32 +11,16 @@ from typing import Any
 import pytest
 from builders import HOSTILE, die, fail, make_plan
 from fake_machine import FakeMachine, one_more, replicated, without
+from two_runs import GPU, MIXED, alike, compared, kinds, with_facts
 
 from harness.errors import UsageError
-from harness.model import Device, KernelPath, Outcome, Plan, Record
-from harness.report.compare import Comparison, Rules, Verdict, compare, parse_threshold
+from harness.model import Device, KernelPath, Outcome, Record
+from harness.report.compare import Rules, Verdict, compare, parse_threshold
 from harness.report.compare.document import to_json
-from harness.report.compare.facts import Effect
 from harness.report.compare.markdown import to_markdown
 from harness.report.compare.transitions import Change
 
-GPU = replicated(make_plan(devices=(Device.CUDA,), placements=("train-always",), cells=("lstm", "gru")), 15)
-MIXED = replicated(make_plan(placements=("train-always", "eval-always", "eval-after-epoch", "eval-no-grad")), 6)
 CHANGED = (Verdict.BETTER, Verdict.WORSE)
-
-
-def compared(a: list[Record], b: list[Record], plan: Plan = MIXED, **changes: Any) -> Comparison:
-    again = one_more(plan, **changes)
-    return compare((plan, a), (again, [replace(record, run=again.run) for record in b]), Rules())
-
-
-def alike(plan: Plan = MIXED, seed: int = 1, **faults: float) -> tuple[list[Record], list[Record]]:
-    machine = FakeMachine(seed, **faults)  # type: ignore[arg-type]
-    return machine.run(plan), machine.run(plan)
-
-
-def kinds(comparison: Comparison) -> Counter[Change]:
-    return Counter(transition.change for transition in comparison.transitions)
 
 
 def numbers_in(value: Any) -> list[float]:
@@ -79,109 +62,6 @@ def test_a_common_shift_is_said_before_any_ratio() -> None:
     said = to_markdown(found)
     assert "the machine probably changed" in said
     assert said.index("probably changed") < said.index("## Time of a training step")
-
-
-# --- environment
-
-
-def with_facts(records: list[Record], **facts: Any) -> list[Record]:
-    return [replace(record, facts={**record.facts, **facts}) for record in records]
-
-
-BARRIERS: dict[str, tuple[Any, str]] = {
-    "device_name": ("NVIDIA A100", "device"),
-    "cpu": ("Another CPU", "processor"),
-    "threads": (8, "threads"),
-    "tf32": (False, "TF32"),
-    "deterministic": (True, "deterministic algorithms"),
-    "benchmark": (True, "cuDNN benchmark mode"),
-}
-
-
-@pytest.mark.parametrize("fact", BARRIERS)
-def test_another_machine_or_other_arithmetic_is_not_comparable(fact: str) -> None:
-    value, words = BARRIERS[fact]
-    a, b = alike(GPU)
-    found = compared(a, with_facts(b, **{fact: value}), GPU)
-    assert {cell.verdict for cell in found.timings.cells} == {Verdict.NOT_COMPARABLE}
-    assert {cell.judged for cell in found.timings.cells} == {None}
-    assert {cell.reason for cell in found.timings.cells} == {f"other {words}"}
-    assert [d.effect for d in found.differences] == [Effect.BARRIER]
-    assert f"Timings are not comparable where these differ: {words}" in to_markdown(found)
-    assert kinds(found) == {Change.SAME: len(GPU.variants)}, "outcomes are compared all the same"
-
-
-CAUSES = {"torch": "2.15.0", "cuda": "13.1", "cudnn": 91000, "driver": "590.1", "python": "3.12.1"}
-
-
-@pytest.mark.parametrize("fact", CAUSES)
-def test_another_version_is_what_is_compared(fact: str) -> None:
-    a, b = alike(GPU)
-    found = compared(a, with_facts(b, **{fact: CAUSES[fact]}), GPU)
-    assert {cell.verdict for cell in found.timings.cells} <= {Verdict.SAME, Verdict.AMBIGUOUS}
-    (difference,) = found.differences
-    assert (difference.effect, difference.b) == (Effect.CAUSE, str(CAUSES[fact]))
-
-
-def test_facts_that_one_side_lacks_are_not_taken_for_the_same() -> None:
-    a, b = alike(GPU)
-    for fact in ("device_name", "threads"):
-        lacking = [replace(r, facts={k: v for k, v in r.facts.items() if k != fact}) for r in b]
-        found = compared(a, lacking, GPU)
-        assert {cell.verdict for cell in found.timings.cells} == {Verdict.NOT_COMPARABLE}
-        assert found.differences[0].b == "not recorded"
-    nothing = [[replace(record, facts={}) for record in side] for side in (a, b)]
-    assert {cell.verdict for cell in compared(nothing[0], nothing[1], GPU).timings.cells} == {Verdict.NOT_COMPARABLE}
-
-
-def test_one_run_on_two_gpus_is_comparable_where_it_used_the_same_one() -> None:
-    a, b = alike(GPU)
-    other = GPU.variants[0].key
-    b = [r if r.key != other else replace(r, facts={**r.facts, "device_name": "NVIDIA A100"}) for r in b]
-    mixed = [r if r.replicate else replace(r, facts={**r.facts, "threads": 3}) for r in b]
-    found = compared(a, b, GPU)
-    assert [cell.key for cell in found.timings.with_verdict(Verdict.NOT_COMPARABLE)] == [other]
-    assert found.differences[0].b == "mixed: NVIDIA A100, NVIDIA H200"
-    assert len(compared(a, mixed, GPU).timings.with_verdict(Verdict.NOT_COMPARABLE)) == len(GPU.variants)
-
-
-SETTINGS = {
-    "epochs": (9, Effect.BARRIER),
-    "steps": (9, Effect.BARRIER),
-    "timed_blocks": (9, Effect.BARRIER),
-    "block_ms": (9.0, Effect.BARRIER),
-    "threads": (9, Effect.BARRIER),
-    "warmup_epochs": (0, Effect.BARRIER),
-    "seed": (9, Effect.NUMBERS),
-    "learning_rate": (9.0, Effect.NUMBERS),
-    "deadline": (9.0, Effect.CAUSE),
-}
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-def test_a_setting_is_a_barrier_where_it_decides_what_is_timed(name: str) -> None:
-    value, effect = SETTINGS[name]
-    settings = replace(GPU.settings, **{name: value})
-    found = compared(*alike(GPU), plan=GPU, settings=settings)
-    assert [(d.name, d.b, d.effect) for d in found.differences] == [
-        (f"setting {name}", f"{value}".replace("True", "yes"), effect)
-    ]
-    comparable = {cell.verdict for cell in found.timings.cells} != {Verdict.NOT_COMPARABLE}
-    assert comparable is (effect is not Effect.BARRIER)
-
-
-def test_commit_and_dirty_tree_and_devices_are_told() -> None:
-    environment = {**GPU.environment, "git_commit": "fedcba9", "git_dirty": True, "cores": 64}
-    found = compared(*alike(GPU), plan=GPU, environment=environment, selection="-k cell=lstm", matrix="mine")
-    effects = {difference.name: difference.effect for difference in found.differences}
-    assert effects == {
-        "cores": Effect.BARRIER,
-        "git commit": Effect.CAUSE,
-        "git dirty": Effect.CAUSE,
-        "matrix": Effect.PLANNED,
-        "selection": Effect.PLANNED,
-    }
-    assert "B was made with uncommitted changes" in to_markdown(found)
 
 
 # --- outcomes
