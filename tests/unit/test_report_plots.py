@@ -119,3 +119,12 @@ def test_the_written_report_links_its_plots_and_the_printed_one_has_none(tmp_pat
     assert set(linked) < {file.name for file in files}
     assert all((tmp_path / name).is_file() for name in linked)
     assert "![" not in render(PLAN, RECORDS, "md")
+
+
+def test_a_printed_report_draws_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: object) -> dict[str, bytes]:
+        raise AssertionError("drawn")
+
+    monkeypatch.setattr("harness.report.draw", refuse)
+    for form in ("md", "csv", "json"):
+        assert render(PLAN, RECORDS, form)  # type: ignore[arg-type]
