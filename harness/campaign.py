@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ from harness.model import Device, Order, Outcome, Plan, Record, Settings, Varian
 from harness.store.background import Tracking, start_tracking
 from harness.store.connection import check_tracking
 from harness.store.journal import Journal, read_plan, read_records
-from harness.store.layout import Store, new_run_id
+from harness.store.layout import RunFolder, Store, new_run_id
 from harness.store.tracking import Ending, sync
 
 
@@ -211,10 +211,10 @@ def carry_out(plan: Plan, orders: OrderMaker, site: Site, conditions: Conditions
             # The harness itself failed. What is recorded is reported as far as that is possible, MLflow does not
             # show RUNNING, and it is the first failure that the person hears of.
             with suppress(Exception):
-                _close(desk, Ending.INTERRUPTED if stop.no_more else Ending.BROKEN, folder.path)
+                _close(desk, Ending.INTERRUPTED if stop.no_more else Ending.BROKEN)
             raise
         ending = Ending.INTERRUPTED if stop.no_more and not books.finished else Ending.COMPLETE
-        files = _close(desk, ending, folder.path)
+        files = _close(desk, ending)
     if ending is Ending.INTERRUPTED:
         raise InterruptedRunError(
             f"stopped: {len(books.all)} of {plan.attempts} attempts are recorded in {folder.path}",
@@ -235,8 +235,8 @@ def sync_run(store: Store, run: str | None) -> str:
         HarnessError: no such run, a damaged journal, or MLflow refuses.
     """
     folder = store.find(run)
-    files = (folder.report, folder.results, folder.plan, folder.records)
-    sync(store, read_plan(folder), read_records(folder), artifacts=files)
+    plan = read_plan(folder)
+    sync(store, plan, read_records(folder), artifacts=_artifacts(folder))
     return folder.run
 
 
@@ -271,12 +271,12 @@ def _run_device(plan: Plan, orders: Iterator[Order], site: Site, desk: _Desk, st
     desk.tracking.resume()
 
 
-def _close(desk: _Desk, ending: Ending, folder: Path) -> tuple[Path, ...]:
+def _close(desk: _Desk, ending: Ending) -> tuple[Path, ...]:
     """Write the report and close the run in MLflow; the second also where the first cannot be done."""
     from harness.report import write_report
 
-    books, tracking = desk.books, desk.tracking
-    plan, files = books.plan, tuple[Path, ...]()
+    books, tracking, folder = desk.books, desk.tracking, desk.journal.folder
+    plan = books.plan
     if ending is not Ending.COMPLETE:
         for variant in plan.variants:
             if books.by_key.get(variant.key) and not books.is_complete(variant.key):
@@ -284,14 +284,16 @@ def _close(desk: _Desk, ending: Ending, folder: Path) -> tuple[Path, ...]:
     desk.listener.finishing("writing the report")
     try:
         # What MLflow may have lost is known only when it is closed; until then there is nothing to say about it.
-        files = tuple(write_report(folder, plan, books.all))
+        files = tuple(write_report(folder.path, plan, books.all))
     finally:
         desk.listener.finishing("writing to MLflow")
-        tracking.finish(ending, books.all, _artifacts(folder, files))
+        tracking.finish(ending, books.all, _artifacts(folder))
     if tracking.caveats:
-        files = tuple(write_report(folder, plan, books.all, tracking.caveats))
+        files = tuple(write_report(folder.path, plan, books.all, tracking.caveats))
     return files
 
 
-def _artifacts(folder: Path, files: Sequence[Path]) -> tuple[Path, ...]:
-    return (*files, folder / "plan.json", folder / "records.jsonl")
+def _artifacts(folder: RunFolder) -> tuple[Path, ...]:
+    """What MLflow gets of a run's folder: the same at the run's end and for a later sync."""
+    plots = sorted(path for path in folder.path.iterdir() if path.suffix in {".svg", ".png"})
+    return (folder.report, folder.results, *plots, folder.plan, folder.records)

@@ -86,15 +86,9 @@ def only_run(root: Path) -> RunFolder:
     return Store(root).folder(run)
 
 
-def recorded(root: Path) -> int:
-    """How many records the only run of a store has by now; 0 where it has not begun."""
-    runs = Store(root).runs()
-    return len(read_records(Store(root).folder(runs[0]))) if runs else 0
-
-
-def kept(root: Path) -> tuple[Plan, tuple[Record, ...]]:
-    """Plan and records of the only run of a store."""
-    folder = only_run(root)
+def kept(root: Path, run: str | None = None) -> tuple[Plan, tuple[Record, ...]]:
+    """Plan and records of a run, by default the only one of the store."""
+    folder = Store(root).folder(run) if run else only_run(root)
     return read_plan(folder), read_records(folder)
 
 
@@ -109,14 +103,15 @@ def processes_of(mark: str) -> list[str]:
 
 
 class MlflowView:
-    """What MLflow shows of a store, read as MLflow's own client does in that folder."""
+    """What MLflow shows of a store, or of one run in it, read as MLflow's own client does in that folder."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, run: str | None = None) -> None:
         from mlflow.tracking import MlflowClient
 
         self.client = MlflowClient(tracking_uri=f"sqlite:///{root}/mlflow.db")
         experiments = [experiment.experiment_id for experiment in self.client.search_experiments()]
-        runs = list(self.client.search_runs(experiments, max_results=5000))
+        condition = f"tags.`harness.run` = '{run}'" if run else ""
+        runs = list(self.client.search_runs(experiments, condition, max_results=5000))
         self.parents = [run for run in runs if "mlflow.parentRunId" not in run.data.tags]
         self.children = [run for run in runs if "mlflow.parentRunId" in run.data.tags]
         self.runs = runs

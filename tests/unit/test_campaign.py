@@ -136,6 +136,7 @@ class Scene:
         self.shown = Shown(self.folder.path, self.log)
         self.ears = Ears(self.folder.path, self.log)
         patch.setattr(campaign, "start_tracking", lambda *_, **__: self.shown)
+        patch.setattr("harness.report.draw", lambda _: {"outcomes.svg": "<svg/>"})  # drawing takes longer than the rest
 
     def play(self, orders: OrderMaker = orders_of) -> Finished:
         site = Site(executors=dict(self.scripts))  # type: ignore[arg-type]
@@ -159,11 +160,20 @@ def test_every_planned_variant_is_recorded_once_on_every_device(scene: Scene) ->
     assert len(kept) == scene.plan.attempts == len(planned)
     assert read_plan(scene.folder) == scene.plan
     assert sorted(finished.records, key=str) == sorted(kept, key=str)
-    assert [path.name for path in finished.files] == ["report.md", "results.csv"]
+    assert [path.name for path in finished.files][:2] == ["report.md", "results.csv"]
+    assert all(path.is_file() for path in finished.files)
     assert finished.caveats == ()
-    assert scene.shown.endings == [
-        (Ending.COMPLETE, 6, ["report.md", "results.csv", "plan.json", "records.jsonl"]),
-    ]
+    ((ending, count, names),) = scene.shown.endings
+    assert (ending, count) == (Ending.COMPLETE, 6)
+    assert sorted(names) == sorted([*(path.name for path in finished.files), "plan.json", "records.jsonl"])
+
+
+def test_a_later_sync_attaches_what_the_run_attached(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[list[str]] = []
+    monkeypatch.setattr(campaign, "sync", lambda *_, artifacts: synced.append([path.name for path in artifacts]))
+    scene.play()
+    assert campaign.sync_run(scene.store, None) == scene.plan.run
+    assert synced == [scene.shown.endings[0][2]]
 
 
 def test_a_variant_is_shown_once_when_its_last_record_is_in(scene: Scene) -> None:

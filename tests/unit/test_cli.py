@@ -311,7 +311,6 @@ def test_a_report_is_what_the_run_left(main: Any) -> None:
     from harness.store.journal import read_records
 
     write_report(folder.path, plan, read_records(folder))
-    assert main("report").out == folder.report.read_text()
     assert main("report", "--format", "csv").out == folder.results.read_text()
 
 

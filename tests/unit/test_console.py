@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,8 @@ from typing import Any
 import pytest
 
 from harness.campaign import Chosen, Finished
-from harness.console import RunConsole, show_finished, show_plan, show_seed, show_stub, show_synced
+from harness.console import RunConsole, serve_ui, show_finished, show_plan, show_seed, show_stub, show_synced
+from harness.errors import RunNotFoundError
 from harness.matrix.expand import Expansion
 from harness.model import Device, Exclusion, Outcome, Phase, Plan, Record, Settings, Variant
 from harness.store.layout import Store
@@ -251,6 +254,59 @@ def test_a_plan_is_lines_for_a_pipe_and_its_sums_are_not(capsys: pytest.CaptureF
         "  2 excluded: on purpose",
         "  1 excluded: no such thing",
     ]
+
+
+class Server:
+    """A UI that is served until the person has had enough."""
+
+    def wait(self) -> None:
+        raise KeyboardInterrupt
+
+
+@pytest.fixture
+def ui(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """``serve_ui`` on a store in the current folder, with ``links`` as given and no server."""
+    from harness.store import ui as module
+
+    served: list[int] = []
+
+    @contextmanager
+    def serving(_: Store, port: int) -> Iterator[Server]:
+        served.append(port)
+        yield Server()
+
+    def serve(links: module.Links, run: str | None = None) -> list[int]:
+        monkeypatch.setattr(module, "serving", serving)
+        monkeypatch.setattr(module, "links", lambda *_: links)
+        serve_ui(Store(Path("here")), 5001, run)
+        return served
+
+    serve.links = module.Links  # type: ignore[attr-defined]
+    return serve
+
+
+def test_the_ui_without_runs_says_so_and_ends_with_ctrl_c(ui: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ui(ui.links("http://127.0.0.1:5001")) == [5001]
+    captured = capsys.readouterr()
+    assert captured.out.splitlines() == [
+        "MLflow's UI: http://127.0.0.1:5001 (on this machine only; Ctrl-C ends it)",
+        "there are no runs in here yet; `harness run matrix` makes one",
+    ]
+    assert captured.err == "stopped\n"
+
+
+def test_the_ui_shows_the_links_that_there_are(ui: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    ui(ui.links("home", "r1", "home/table", "home/comparison"))
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "run r1, its variants as a table:", "  home/table", "a comparison of its variants:", "  home/comparison",
+    ]  # fmt: skip
+    ui(ui.links("home", "r1"))
+    assert capsys.readouterr().out.splitlines()[1:] == ["run r1 is not in MLflow; `harness sync r1` writes it there"]
+
+
+def test_the_ui_of_a_run_that_is_none_is_not_served(ui: Any) -> None:
+    with pytest.raises(RunNotFoundError):
+        ui(ui.links("home"), "r1")
 
 
 def test_the_stub_says_what_it_is(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
