@@ -96,7 +96,7 @@ def test_a_setting_is_a_barrier_where_it_decides_what_is_timed(name: str) -> Non
 
 
 def test_commit_and_dirty_tree_and_devices_are_told() -> None:
-    environment = {**GPU.environment, "git_commit": "fedcba9", "git_dirty": True, "cores": 64}
+    environment = {**GPU.environment, "git_commit": "fedcba9", "git_dirty": True, "cores": 64, "torch": "9"}
     found = compared(*alike(GPU), plan=GPU, environment=environment, selection="-k cell=lstm", matrix="mine")
     effects = {difference.name: difference.effect for difference in found.differences}
     assert effects == {

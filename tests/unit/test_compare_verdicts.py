@@ -104,8 +104,9 @@ def test_a_common_shift_is_called_one(n: int, common: float) -> None:
     assert tally.alarms <= 5
 
 
-def test_what_changes_besides_a_common_shift_is_found() -> None:
-    tally = simulate(cells=12, n=15, slow=0.05, common=0.05, times=100)
+@pytest.mark.parametrize("cells", [7, 12])
+def test_what_changes_besides_a_common_shift_is_found(cells: int) -> None:
+    tally = simulate(cells=cells, n=15, slow=0.05, common=0.05, times=100)
     assert tally.found >= 95
     assert tally.common >= 95
     assert tally.alarms <= 5

@@ -95,9 +95,11 @@ def _joined(values: list[str]) -> str:
 
 
 def _of_environment(a: Side, b: Side) -> Iterator[Difference]:
+    """What the coordinators recorded, but for what the attempts themselves tell, such as their PyTorch."""
+    told = [{fact for result in side.results for record in result.records for fact in record.facts} for side in (a, b)]
     for name in dict.fromkeys((*a.plan.environment, *b.plan.environment)):
         first, second = (_word(side.plan.environment.get(name)) for side in (a, b))
-        if first != second:
+        if first != second and name not in told[0] & told[1] & FACTS.keys():
             yield Difference(name.replace("_", " "), None, first, second, _ENVIRONMENT.get(name, Effect.CAUSE))
 
 

@@ -28,8 +28,8 @@ FALSE_DISCOVERIES = 1 - CONFIDENCE
 FEWEST_CELLS = 6
 """Cells below which a shift that they share cannot be told from a change of each."""
 
-NEARLY_ALL = 0.9
-"""The share of cells that must have moved by the same factor for it to be a common one."""
+EXCEPTIONS = 0.1
+"""The share of cells, but at least one, that may have moved otherwise where a factor is a common one."""
 
 
 class Verdict(StrEnum):
@@ -195,7 +195,7 @@ def common_shift(pairs: Sequence[Pair], rules: Rules) -> CommonShift | None:
     middle = statistics.median(moved)
     alike = sum(abs(shift - middle) <= _slack(pair, rules) for pair, shift in zip(pairs, moved, strict=True))
     sure = interval.low > 0 or interval.high < 0
-    found = sure and abs(middle) >= rules.matters / 2 and alike >= NEARLY_ALL * len(moved)
+    found = sure and abs(middle) >= rules.matters / 2 and len(moved) - alike <= max(1, EXCEPTIONS * len(moved))
     bounds = replace(interval, low=math.exp(interval.low), high=math.exp(interval.high))
     return CommonShift(len(moved), math.exp(middle), bounds, alike, found)
 
