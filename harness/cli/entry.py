@@ -1,0 +1,76 @@
+"""The entry point: every way to fail becomes a sentence, an advice and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import TextIOWrapper
+
+import click
+
+from harness.cli.root import ReaderLeftError, cli
+from harness.errors import HarnessError
+
+
+def main() -> None:
+    """The entry point: every way to fail becomes a sentence, an advice and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a file name that is no text, a terminal without Unicode
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _main()
+    except (ReaderLeftError, BrokenPipeError):
+        _silence()
+        code = 0
+    sys.exit(code)
+
+
+def _silence() -> None:
+    """Nobody reads us any more; without this Python would complain while it closes the streams."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _main() -> int:
+    try:
+        code = cli.main(standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # here, where a full disk can still be told
+        return code if isinstance(code, int) else 0
+    except HarnessError as error:
+        return _told(str(error), error.advice, error.exit_code)
+    except click.ClickException as error:
+        with _unheard():
+            error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return _told("interrupted", "", 130)
+    except (ReaderLeftError, BrokenPipeError):
+        raise
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _told(f"{where}{error.strerror or error}", "Is the disk full, or the place not yours to write to?", 4)
+    except Exception:
+        traceback.print_exc()
+        return _told("a fault in harness itself, see above", "Please report it with the lines above.", 4)
+
+
+def _told(sentence: str, advice: str, code: int) -> int:
+    with _unheard():
+        click.echo(f"harness: {sentence}", err=True)
+        if advice:
+            click.echo(advice, err=True)
+    return code
+
+
+@contextmanager
+def _unheard() -> Iterator[None]:
+    """Nobody may be there to be told; the exit code says it too."""
+    try:
+        yield
+    except OSError:
+        _silence()
