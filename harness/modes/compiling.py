@@ -6,6 +6,7 @@ would then be compiled from inside the wrapper, and taken apart, where cuDNN wou
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any, TypeVar, cast
@@ -22,6 +23,22 @@ def left_alone(function: Function) -> Function:
     if hasattr(machinery, "set_code_exec_strategy"):
         skip = machinery._FrameAction.SKIP
         machinery.set_code_exec_strategy(code, machinery._FrameExecStrategy(skip, skip))
-    else:  # PyTorch before 2.7
-        machinery.skip_code(code)
-    return function
+        return function
+    # PyTorch 2.5: what a function calls can only be left alone while it runs.
+    alone = _uncompiled(function, machinery)
+    machinery.skip_code(alone.__code__)
+    return cast("Function", alone)
+
+
+def _uncompiled(function: Callable[..., object], machinery: Any) -> FunctionType:
+    @functools.wraps(function)
+    def uncompiled(*arguments: Any, **named: Any) -> object:
+        if torch.compiler.is_compiling():
+            return function(*arguments, **named)
+        compiler = machinery.set_eval_frame(None)
+        try:
+            return function(*arguments, **named)
+        finally:
+            machinery.set_eval_frame(compiler)
+
+    return cast("FunctionType", uncompiled)

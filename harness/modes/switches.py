@@ -86,7 +86,8 @@ def _spelling(frame: FrameType, training: bool) -> str:
     return "eval()" if frame.f_code.co_name == "eval" else "train()" if training else "train(False)"
 
 
-_replaced: dict[str, Callable[..., Any]] = {}
+_replaced: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {}
+"""What was there, and what is there instead."""
 
 
 def _watched_set_attribute(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -134,14 +135,15 @@ _WATCHED = {
 def install() -> None:
     """Watch every assignment to ``training`` of an RNN, every copy and every replica."""
     for name, watched in _WATCHED.items():
-        _replaced[name] = vars(nn.RNNBase)[name]
-        setattr(nn.RNNBase, name, watched(_replaced[name]))
+        original = vars(nn.RNNBase)[name]
+        _replaced[name] = original, watched(original)
+        setattr(nn.RNNBase, name, _replaced[name][1])
 
 
 def uninstall() -> None:
     """Put back what was there; what others put there in the meantime stays."""
-    for name, original in _replaced.items():
-        if getattr(vars(nn.RNNBase)[name], "__wrapped__", None) is original:
+    for name, (original, ours) in _replaced.items():
+        if vars(nn.RNNBase)[name] is ours:
             setattr(nn.RNNBase, name, original)
     _replaced.clear()
     _last.clear()

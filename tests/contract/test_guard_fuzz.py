@@ -44,6 +44,7 @@ recurrent = st.fixed_dictionaries(
         "layers": st.integers(1, 2),
         "bidirectional": st.booleans(),
         "bias": st.booleans(),
+        "batch_first": st.booleans(),
         "call": often("plain", seldom=(*CALLS, "no_grad", "cudnn-off")),
         "use": often("output", seldom=USES),
         "shared": st.one_of(st.none(), st.none(), indices),

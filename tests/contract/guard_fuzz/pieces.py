@@ -90,7 +90,9 @@ class Recurrent(Piece):
             known.append(self.rnn)
 
     def forward(self, sequence: Tensor) -> Tensor:
-        output, state = self.run(sequence)
+        across = self.rnn.batch_first
+        output, state = self.run(sequence.transpose(0, 1) if across else sequence)
+        output = output.transpose(0, 1) if across else output
         last, cell = state if isinstance(state, tuple) else (state, state)
         if self.use == "hooked" and output.requires_grad:
             output.register_hook(lambda gradient: gradient * 0)
@@ -123,9 +125,11 @@ class Recurrent(Piece):
             return calls.get(self.call, lambda: self.rnn(sequence))()
 
     def run_packed(self, sequence: Tensor) -> Any:
-        lengths = torch.arange(sequence.shape[1], 0, -1).clamp(max=sequence.shape[0])
-        output, state = self.rnn(pack_padded_sequence(sequence, lengths))
-        return pad_packed_sequence(output, total_length=sequence.shape[0])[0], state
+        across = self.rnn.batch_first
+        batch, time = sequence.shape[:2] if across else (sequence.shape[1], sequence.shape[0])
+        lengths = torch.arange(batch, 0, -1).clamp(max=time)
+        output, state = self.rnn(pack_padded_sequence(sequence, lengths, batch_first=across))
+        return pad_packed_sequence(output, batch_first=across, total_length=time)[0], state
 
 
 def wide(state: Tensor, like: Tensor) -> Tensor:
@@ -135,7 +139,7 @@ def wide(state: Tensor, like: Tensor) -> Tensor:
 
 def make_rnn(tree: Tree) -> nn.Module:
     directions = 2 if tree["bidirectional"] else 1
-    kind, options = tree["rnn"], {"bidirectional": tree["bidirectional"]}
+    kind, options = tree["rnn"], {"bidirectional": tree["bidirectional"], "batch_first": tree["batch_first"]}
     options |= {"num_layers": tree["layers"], "dropout": 0.5 if tree["layers"] > 1 else 0.0, "bias": tree["bias"]}
     match kind:
         case "lstm-proj":
