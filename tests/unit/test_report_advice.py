@@ -115,7 +115,9 @@ def test_a_program_that_reports_nonsense_breaks_no_report(results: dict[str, Any
 
 def test_a_seed_program_that_raises_is_told_where_fixes_are_compared() -> None:
     plan, records = seed()
-    assert told(plan, records)[1] == ("2. **What helps**: this run compares no fixes; `harness run matrix fixes` does.")
+    _, helps, cured = told(plan, records)
+    assert helps == "2. **What helps**: this run compares no fixes; `harness run matrix fixes` does."
+    assert cured == "3. **The same program, cured**: `harness run seed simple-rnn --fixed`."
 
 
 def test_a_matrix_has_no_training_section() -> None:

@@ -11,6 +11,7 @@ from harness.report.claims import switches_after_forward
 from harness.report.evidence import Evidence
 from harness.report.fixes import Advice, Fix, Table
 from harness.report.sections.learnt import in_words
+from harness.report.sections.training import SEED
 
 CREDIBLE = {
     Wants.TRAIN: (Advice.USE, Advice.AS_WANTED, Advice.UNMEASURED),
@@ -63,6 +64,8 @@ def _too_late(evidence: Evidence, device: Device) -> str:
 def _cures(evidence: Evidence) -> Iterator[str]:
     if not evidence.fixes:
         yield "**What helps**: this run compares no fixes; `harness run matrix fixes` does."
+        if evidence.plan.matrix.startswith(SEED):
+            yield f"**The same program, cured**: {text.code(f'harness run {evidence.plan.matrix} --fixed')}."
         return
     for wants, aim in AIMS.items():
         table = next((t for t in evidence.fixes if _plain(t) and t.cures[0].wants is wants), None)

@@ -24,7 +24,7 @@ def claims(evidence: Evidence) -> str:
     if all(one.standing is Standing.UNTESTED for each in tested for one in each.values()):
         return ""
     rows = [
-        {"": str(number), "claim": claim.text, **{f"on {d}": f"**{one.standing}**" for d, one in each.items()}}
+        {"": str(number), "claim": claim.text, **{f"on {d}": _verdict(one) for d, one in each.items()}}
         for number, (claim, each) in enumerate(zip(CLAIMS, tested, strict=True), 1)
     ]
     intro = (
@@ -32,6 +32,10 @@ def claims(evidence: Evidence) -> str:
     )
     details = [_details(n, claim, each) for n, (claim, each) in enumerate(zip(CLAIMS, tested, strict=True), 1)]
     return "\n\n".join(("## The articles' claims", intro, text.table(pd.DataFrame(rows)), "\n".join(details)))
+
+
+def _verdict(tested: Tested) -> str:
+    return str(tested.standing) if tested.standing is Standing.UNTESTED else f"**{tested.standing}**"
 
 
 def _details(number: int, claim: Claim, tested: dict[Device, Tested]) -> str:

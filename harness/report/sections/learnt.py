@@ -41,7 +41,7 @@ def _of_device(evidence: Evidence, device: Device) -> str:
     rule = evidence.learnt[device]
     blind = (
         f" {text.count(rule.unseen, 'record')} did not see enough, or did not live long enough, to learn from."
-        if rule.unseen
+        if rule.unseen and rule.records
         else ""
     )
     if not rule.terms:

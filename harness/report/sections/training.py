@@ -11,7 +11,7 @@ from harness.model import Outcome, Record
 from harness.report import text
 from harness.report.evidence import Evidence
 
-PREFIX = "seed "
+SEED = "seed "
 """How the name of the matrix of a seed program begins."""
 
 NUMBERS = {"train_loss": "training loss", "test_loss": "test loss"}
@@ -19,7 +19,7 @@ NUMBERS = {"train_loss": "training loss", "test_loss": "test loss"}
 
 def training(evidence: Evidence) -> str:
     """One paragraph and table per attempt; empty where the plan is no seed program's."""
-    if not evidence.plan.matrix.startswith(PREFIX):
+    if not evidence.plan.matrix.startswith(SEED):
         return ""
     parts = [_attempt(record) for record in evidence.counted if record.device.computes]
     if not any(parts):
