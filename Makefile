@@ -33,6 +33,8 @@ format: setup
 
 bench: setup
 	$(BIN)/python -m tests.benchmarks
+	$(BIN)/python -m tests.benchmarks.guard
+	$(BIN)/python -m tests.benchmarks.timer
 
 fidelity: setup
 	$(BIN)/python -m tests.fidelity
