@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,9 +42,15 @@ def torch_of(command: str, environment: Mapping[str, str]) -> Path | None:
     if found is None or not Path(found).name.startswith(("python", "pypy")):
         return None
     question = "import importlib.util as u; s = u.find_spec('torch'); print(s.origin if s else '')"
-    answer = subprocess.run(
-        [found, "-c", question], env=dict(environment), capture_output=True, text=True, check=False, timeout=60
-    )
+    command_line, variables = [str(Path(found).absolute()), "-c", question], dict(environment)
+    # `python -c` looks in the current folder first: elsewhere, no torch.py of the person's can answer for PyTorch.
+    with tempfile.TemporaryDirectory() as nowhere:
+        try:
+            answer = subprocess.run(
+                command_line, env=variables, cwd=nowhere, capture_output=True, text=True, check=False, timeout=60
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None  # the command itself will say what is wrong with it
     origin = answer.stdout.strip()
     return Path(origin).parent if origin else None
 
