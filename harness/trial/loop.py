@@ -60,29 +60,28 @@ class Loop:
     def time_steadily(self) -> None:
         """After the epochs: as many blocks as the settings ask for, each about as long as they say.
 
-        A block is an epoch without an evaluation, and goes on in the modes that the last epoch left. It stops early
-        where the attempt's deadline comes near: times are not worth an outcome. The losses are not kept.
+        A block is an epoch without an evaluation, and goes on in the modes that the last epoch left. Nothing watches
+        it any more. It stops early where the attempt's deadline comes near: times are not worth an outcome.
         """
-        latest = len(self.losses)
-        try:
-            for epoch in range(self.epoch + 1, self.epoch + 1 + self.settings.timed_blocks):
-                if time.monotonic() - self._began > TIMING_SHARE * self.settings.deadline:
-                    return
-                self._time_block(epoch)
-                del self.losses[latest:]
-        finally:
-            del self.losses[latest:]
+        cast("Watch", self.watch).close()
+        self._rig.on_role = lambda _role: None
+        for epoch in range(self.epoch + 1, self.epoch + 1 + self.settings.timed_blocks):
+            if time.monotonic() - self._began > TIMING_SHARE * self.settings.deadline:
+                return
+            last = self.clock.samples[-1]
+            steps = math.ceil(self.settings.block_ms / 1000 * last.steps / max(last.wall_s, 1e-9))
+            self._time_block(epoch, min(max(steps, 1), LONGEST_BLOCK))
 
-    def _time_block(self, epoch: int) -> None:
-        last = self.clock.samples[-1]
-        steps = math.ceil(self.settings.block_ms / 1000 * last.steps / max(last.wall_s, 1e-9))
-        steps = min(max(steps, 1), LONGEST_BLOCK)
-        self.epoch = epoch
+    def _time_block(self, epoch: int, steps: int) -> None:
         self._rig.act(self.placement.epoch_start)
         self.clock.start()
-        for step in range(1, steps + 1):
-            self.step = step
-            self._train_step()
+        for _ in range(steps):
+            loss = self._rig.step_loss()
+            self.clock.lap(Part.FORWARD)
+            self._rig.backward(loss)
+            self.clock.lap(Part.BACKWARD)
+            self._update()
+            self.clock.lap(Part.OPTIMIZER)
         self.clock.stop(epoch, steps, steady=True)
 
     def _enter(self, phase: Phase) -> None:
@@ -121,12 +120,15 @@ class Loop:
         self._backward(loss)
         self.clock.lap(Part.BACKWARD)
         self._enter(Phase.STEP)
+        self._update()
+        self.losses.append(loss.detach())
+        self.clock.lap(Part.OPTIMIZER)
+
+    def _update(self) -> None:
         if self.placement.applies:
             self._optimizer.step()
         self._optimizer.zero_grad()
         self._rig.act(self.placement.after_step)
-        self.losses.append(loss.detach())
-        self.clock.lap(Part.OPTIMIZER)
 
     def _evaluate(self) -> None:
         steps = self.settings.evaluation_steps

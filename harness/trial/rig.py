@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any, cast
 
 import torch
@@ -53,8 +52,9 @@ class Rig:
         self.on_role: Callable[[str], None] = lambda _role: None
 
     def act(self, actions: tuple[Action, ...]) -> None:
-        """Carry out a hook of the placement."""
-        self._modes.act(actions)
+        """Carry out a hook of the placement. Most are empty, and this is in the middle of what is timed."""
+        if actions:
+            self._modes.act(actions)
 
     def step_loss(self) -> Tensor:
         """The loss of a training step, its mode switches around the forward included."""
@@ -62,8 +62,11 @@ class Rig:
         self.on_role("step")
         kept = self._second_forward()
         self.act(placement.before_forward)
-        with around(placement.around_forward):
+        if placement.around_forward is None:
             loss = self.loss(evaluation=False)
+        else:
+            with around(placement.around_forward):
+                loss = self.loss(evaluation=False)
         if kept is not None:
             loss = loss + kept
         self.act(placement.after_forward)
@@ -71,6 +74,9 @@ class Rig:
 
     def backward(self, loss: Tensor) -> None:
         """The backward pass, in the context that the placement puts around it."""
+        if self.placement.around_backward is None:
+            loss.backward()
+            return
         with around(self.placement.around_backward):
             loss.backward()
 
@@ -82,7 +88,9 @@ class Rig:
     def logits(self, *, evaluation: bool) -> Tensor:
         """The network's output on that batch, under the autocast of the variant."""
         batch = self.evaluation_batch if evaluation else self.batch
-        with torch.autocast(self.device.type, dtype=self.autocast) if self.autocast else nullcontext():
+        if self.autocast is None:
+            return cast("Tensor", self.net(batch.inputs, batch.lengths))
+        with torch.autocast(self.device.type, dtype=self.autocast):
             return cast("Tensor", self.net(batch.inputs, batch.lengths))
 
     def _second_forward(self) -> Tensor | None:

@@ -63,7 +63,11 @@ class Watch:
         self._sightings: list[Sighting] = []
         self._reached: set[int] = set()
         self._awaiting: set[int] = set()
-        rnn.register_forward_hook(self._on_forward)
+        self._hook = rnn.register_forward_hook(self._on_forward)
+
+    def close(self) -> None:
+        """Look no more; what was seen stays."""
+        self._hook.remove()
 
     @property
     def sightings(self) -> tuple[Sighting, ...]:
