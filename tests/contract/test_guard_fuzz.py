@@ -45,8 +45,8 @@ recurrent = st.fixed_dictionaries(
         "bidirectional": st.booleans(),
         "bias": st.booleans(),
         "batch_first": st.booleans(),
-        "call": often("plain", seldom=(*CALLS, "no_grad", "cudnn-off")),
-        "use": often("output", seldom=USES),
+        "call": st.one_of(st.just("plain"), st.sampled_from((*CALLS, "no_grad", "cudnn-off"))),
+        "use": st.one_of(st.just("output"), st.sampled_from(USES)),
         "shared": st.one_of(st.none(), st.none(), indices),
     }
 )
@@ -97,6 +97,7 @@ rounds = st.one_of(
     st.tuples(mode, forward, mode, backward),
     st.tuples(forward, mode, forward, backward, backward),
     st.tuples(seldom, forward, backward),
+    st.tuples(forward, backward),
     st.tuples(st.one_of(mode, forward, backward, seldom)),
 )
 programs = st.fixed_dictionaries(

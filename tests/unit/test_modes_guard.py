@@ -83,6 +83,21 @@ def output_unused(net: Net) -> None:
     (net.encoder(X).sum() + unused.detach().sum()).backward()
 
 
+class NoGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(_context: Any, value: Tensor) -> Tensor:
+        return value.clone()
+
+    @staticmethod
+    def backward(_context: Any, _gradient: Tensor) -> None:
+        return None
+
+
+def reached_without_a_gradient(net: Net) -> None:
+    """The engine comes by, with nothing in its hands."""
+    net.head(NoGradient.apply(net.rnn(X)[0])).sum().backward()
+
+
 def without_cudnn(net: Net) -> None:
     with torch.backends.cudnn.flags(enabled=False):
         loss = net(X).sum()
@@ -122,6 +137,7 @@ SILENT = (
     nothing_of_the_rnn,
     detached,
     output_unused,
+    reached_without_a_gradient,
     without_cudnn,
     frozen,
     under_no_grad,
