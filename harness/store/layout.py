@@ -121,8 +121,9 @@ class Store:
 
     @property
     def default_uri(self) -> str:
-        """The URI of ``database``, unquoted. A path with an escape like ``%20`` is refused before it comes here: SQLAlchemy
-        2.0 takes it as it is, 2.1 decodes it.
+        """The URI of ``database``, unquoted.
+
+        A path with an escape like ``%20`` is refused elsewhere: SQLAlchemy 2.0 takes it as it is, 2.1 decodes it.
         """
         return f"sqlite:///{self.database}"
 
