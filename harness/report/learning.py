@@ -175,8 +175,10 @@ class _Search:
             self.axes.setdefault(cover, literal)
 
     def terms(self) -> tuple[Term, ...]:
-        """The better of two attempts: with terms that may have exceptions, and with such as have as good as none."""
-        best = min((self._grown(1), self._grown(STRICT)), key=self._score)
+        """The best of three attempts: grown from terms that may have exceptions, from such as have as good as none, and
+        from the best two that ask for facts alone, which growing one after the other can miss.
+        """
+        best = min((self._grown(1), self._grown(STRICT), self._polished(self._best_pair())), key=self._score)
         return tuple(sorted((term for _, term in best), key=lambda term: (term.cost, repr(term))))
 
     def _grown(self, strictness: int) -> list[tuple[int, Term]]:
@@ -190,6 +192,11 @@ class _Search:
             chosen = grown
         self.strictness = 1
         return self._polished(chosen)
+
+    def _best_pair(self) -> list[tuple[int, Term]]:
+        """Of all pairs of facts-only terms the one that explains best; there are few, so all are tried."""
+        single = [(cover, Term(facts)) for cover, facts in self.patterns.items()]
+        return min(map(list, combinations(single, 2)), key=self._score, default=[])
 
     def _polished(self, terms: list[tuple[int, Term]]) -> list[tuple[int, Term]]:
         """``terms``, each chosen anew beside the others, until none gets better; superfluous ones are gone."""
