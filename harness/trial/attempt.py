@@ -78,7 +78,17 @@ def _run_program(order: Order, crumb: Breadcrumb, record: Record) -> Record:
     progress = run_program(order, crumb)
     if progress.error is not None:
         record = with_error(record, progress.error)
-    return replace(record, phase=progress.phase, epoch=progress.epoch, step=progress.step, results=progress.results)
+    device = torch.device("cpu" if order.device is Device.CPU else "cuda")
+    return replace(
+        record,
+        phase=progress.phase,
+        epoch=progress.epoch,
+        step=progress.step,
+        results=progress.results,
+        sightings=progress.sightings,
+        path=progress.path,
+        **_memory(device, stub=not order.device.computes),
+    )
 
 
 def with_error(record: Record, error: BaseException) -> Record:

@@ -14,8 +14,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from harness.model import Device, Order, Outcome, Phase
+from harness.model import Device, KernelPath, Order, Outcome, Phase, Sighting
 from harness.trial.classify import outcome_of
+from harness.trial.sight import Watch
 from harness.wire import Breadcrumb
 
 MEASURED = ("epochs", "step_losses", "plot", "checkpoint")
@@ -30,6 +31,8 @@ class Progress:
     epoch: int | None = None
     step: int | None = None
     results: dict[str, Any] = field(default_factory=dict)
+    sightings: tuple[Sighting, ...] = ()
+    path: KernelPath | None = None
     error: BaseException | None = None
 
 
@@ -37,10 +40,15 @@ def run_program(order: Order, crumb: Breadcrumb) -> Progress:
     """Run the program that ``order`` names; whatever it raises is part of the progress."""
     progress = Progress()
     crumb.drop(Phase.BUILD)
+    watch = Watch()
+    watch.epoch = watch.step = 1
 
     def on_step(report: Any) -> None:
         progress.epoch, progress.step = report.epoch, report.step
         crumb.drop(Phase.STEP, report.epoch, report.step)
+        ended = report.step == getattr(report, "steps", None)
+        watch.epoch, watch.step = (report.epoch + 1, 1) if ended else (report.epoch, report.step + 1)
+        watch.backward_tried()
 
     result = None
     try:
@@ -59,6 +67,11 @@ def run_program(order: Order, crumb: Breadcrumb) -> Progress:
     # What it cannot report is its own failure too, unless it had one before.
     except BaseException as error:
         progress.error = progress.error or error
+    watch.backward_tried()
+    watch.close()
+    progress.sightings, progress.path = watch.sightings, watch.path
+    if order.device is Device.STUB:
+        progress.results |= {"device": str(Device.STUB)} if progress.results else {}  # what PyTorch told it was `cuda`
     if not order.device.computes:
         _leave_no_artefacts(result)
         progress.results = {name: value for name, value in progress.results.items() if name not in MEASURED}

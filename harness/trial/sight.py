@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_hook
 from torch.nn.utils.rnn import PackedSequence
 
 from harness.model import KernelPath, Sighting
+from harness.modes.backend import beginnings
 
 if TYPE_CHECKING:
     from torch.autograd.graph import Node
@@ -49,13 +51,14 @@ def path_of(output: Tensor) -> KernelPath | None:
 
 
 class Watch:
-    """Watches the forwards of one RNN; each kind of forward is looked at once, when it first occurs.
+    """Watches the forwards of one RNN, or of all in the process; each kind is looked at once, when it first occurs.
 
     A kind is the RNN's mode, the cuDNN flag, whether a graph is recorded, and the role that the step loop named.
     Looking once keeps the graph walk out of the steady state that is timed.
     """
 
-    def __init__(self, rnn: nn.Module) -> None:
+    def __init__(self, rnn: nn.Module | None = None) -> None:
+        """Without ``rnn`` every RNN is watched, and only forwards that record a graph: evaluations do not."""
         self.role = "step"
         self.epoch = 0
         self.step = 0
@@ -63,7 +66,12 @@ class Watch:
         self._sightings: list[Sighting] = []
         self._reached: set[int] = set()
         self._awaiting: set[int] = set()
-        self._hook = rnn.register_forward_hook(self._on_forward)
+        self._every = rnn is None
+        self._hook = (
+            register_module_forward_hook(self._on_forward)
+            if rnn is None
+            else rnn.register_forward_hook(self._on_forward)
+        )
 
     def close(self) -> None:
         """Look no more; what was seen stays."""
@@ -91,13 +99,17 @@ class Watch:
         kind = (rnn.training, torch.backends.cudnn.enabled, torch.is_grad_enabled(), self.role)
         if kind in self._seen or self.role == "evaluate":
             return
+        if self._every and not (isinstance(rnn, nn.RNNBase) and torch.is_grad_enabled()):
+            return
         self._seen.add(kind)
-        output = outputs[0].data if isinstance(outputs[0], PackedSequence) else outputs[0]
+        output, hidden = outputs
+        output = output.data if isinstance(output, PackedSequence) else output
         index = len(self._sightings)
         self._sightings.append(Sighting(self.epoch, self.step, rnn.training, path_of(output), role=self.role))
         self._awaiting.add(index)
-        if output.grad_fn is not None:
-            output.grad_fn.register_prehook(lambda gradients: self._on_gradient(index, gradients))
+        # A gradient may come by the output or by the last hidden (and cell) state alone.
+        for node in beginnings([output, *(hidden if isinstance(hidden, tuple) else (hidden,))]):
+            node.register_prehook(lambda gradients: self._on_gradient(index, gradients))
 
     def _on_gradient(self, index: int, gradients: tuple[Tensor | None, ...]) -> None:
         if any(gradient is not None for gradient in gradients):
