@@ -19,7 +19,7 @@ from harness.launch.stop import StopRequest, on_signals
 from harness.matrix.expand import Expansion, expand, select
 from harness.matrix.shelf import read_matrix
 from harness.model import Device, Order, Outcome, Plan, Record, Settings, Variant
-from harness.store.background import Tracking, start_tracking
+from harness.store.background import NoTracking, Tracking, start_tracking
 from harness.store.connection import check_tracking
 from harness.store.journal import Journal, read_plan, read_records
 from harness.store.layout import RunFolder, Store, new_run_id
@@ -286,7 +286,8 @@ def _close(desk: _Desk, ending: Ending) -> tuple[Path, ...]:
         # What MLflow may have lost is known only when it is closed; until then there is nothing to say about it.
         files = tuple(write_report(folder.path, plan, books.all))
     finally:
-        desk.listener.finishing("writing to MLflow")
+        if not isinstance(tracking, NoTracking):
+            desk.listener.finishing("writing to MLflow")
         tracking.finish(ending, books.all, _artifacts(folder))
     if tracking.caveats:
         files = tuple(write_report(folder.path, plan, books.all, tracking.caveats))

@@ -136,7 +136,9 @@ def _second_backward(seen: list[Observation]) -> Sorted:
     """At the first backward of a process nothing was freed yet."""
     raised = [x for x in seen if x.raised]
     first = [x for x in raised if (x.record.epoch, x.record.step) == (1, 1) and not x.saw(lambda s: s.role == "inner")]
-    return [x for x in raised if x not in first and not x.saw(lambda s: not s.training)], first, []
+    # What saw nothing tells nothing: only a record of forwards in train mode alone would speak for the claim.
+    trained = [x for x in raised if x not in first and x.record.sightings and not x.saw(lambda s: not s.training)]
+    return trained, first, []
 
 
 # --- 4: train() at the top of each epoch

@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from harness.stub.build import StubBuild, ensure, info
 from harness.stub.coverage import StubInfo
-from harness.stub.process import run
+from harness.stub.process import NOTICE, run
 
-__all__ = ["StubBuild", "StubInfo", "ensure", "info", "run"]
+__all__ = ["NOTICE", "StubBuild", "StubInfo", "ensure", "info", "run"]

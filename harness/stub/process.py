@@ -15,6 +15,9 @@ from types import FrameType
 from harness.errors import UsageError
 from harness.stub.build import ensure
 
+NOTICE = "on the stub no kernel runs and every result is zero: errors are real, losses and other numbers are not"
+"""What whoever runs a program of theirs on the stub has to know before they read its output."""
+
 # What a shell reports for a command that a signal ended.
 _SIGNALLED = 128
 

@@ -22,7 +22,10 @@ def told(plan: Plan, records: list[Record]) -> list[str]:
 
 def test_three_lines_say_why_it_dies_and_what_cures_it() -> None:
     why, train, gradient = told(PLAN, make_records(PLAN))
-    assert "a forward runs through cuDNN with the RNN in eval mode and a gradient reaches its output" in why
+    assert (
+        "a forward that records a graph runs through cuDNN with the RNN in eval mode and a gradient reaches its output"
+        in why
+    )
     assert "comes too late: `train-before-backward` raised in 4 of 4 variants" in why
     assert "(`train-each-epoch`: raised in 0 of 4 variants on `stub`, modes as wanted on `cpu`" in train
     assert "`rnn-train-dropout-zero`: raised in 0 of 4 variants on `stub`, exact gradient on `cpu`" in gradient

@@ -129,3 +129,14 @@ def test_the_section_names_verdicts_counts_and_keys() -> None:
     assert "| **refuted as stated** | not tested on this device |" in report
     assert "- `stub`: 16 records refute it (`" in report and "and 13 more variants)" in report
     assert "It does if it comes before the *forward*" in report
+
+
+def test_attempts_that_saw_nothing_support_no_claim_about_what_was_not_seen() -> None:
+    """A record without sightings, of a dead process say, fits every claim of the kind "and there was no such forward"."""
+    blind = [
+        replace(record, sightings=(), path=None, epoch=2, step=1)
+        for record in RECORDS
+        if record.outcome is Outcome.BACKWARD_ERROR
+    ]
+    assert blind
+    assert standings(PLAN, blind)[2] is UNTESTED

@@ -33,6 +33,9 @@ def result(variant: Variant, forwards: list[tuple[str, bool, bool]], *outcomes: 
     return Result(variant, variant.key, Device.STUB, tuple(records), replicates=len(outcomes))
 
 
+FORWARD = "a forward that records a graph runs"
+
+
 def made(raises: Callable[[dict[str, str], tuple[str, bool, bool]], bool]) -> list[Result]:
     """Every combination of facts and axis values, each once, raising as ``raises`` says."""
     results = []
@@ -192,7 +195,7 @@ def test_of_one_class_nothing_is_learnt(outcomes: tuple[Outcome, Outcome], words
 def test_a_fact_without_a_counter_example_is_named_as_not_tested() -> None:
     plan = make_plan(devices=(Device.STUB,), placements=("train-always", "eval-always"))
     report = render(plan, make_records(plan), "md")
-    assert "exactly when a forward runs through cuDNN with the RNN in eval mode.**" in report
+    assert "exactly when a forward that records a graph runs through cuDNN with the RNN in eval mode.**" in report
     assert "Not tested by this run: whether a gradient reached its output; it was the same" in report
     full = make_plan(devices=(Device.STUB,))
     assert "Not tested by this run" not in render(full, make_records(full), "md")
@@ -223,12 +226,15 @@ def test_the_same_records_in_another_order_teach_the_same() -> None:
 @pytest.mark.parametrize(
     ("terms", "words"),
     [
-        ((Term(RULE),), "a forward runs through cuDNN with the RNN in eval mode and a gradient reaches its output"),
+        (
+            (Term(RULE),),
+            f"{FORWARD} through cuDNN with the RNN in eval mode and a gradient reaches its output",
+        ),
         ((Term(RULE[2:]),), "a gradient reaches the output of a forward"),
         ((Term((), (Literal("dtype", "float16", is_=False),)),), "`dtype` is not `float16`"),
         (
             (Term(RULE[:1]), Term((Literal("path", "native", is_=False),), (Literal("cell", "gru"),))),
-            "a forward runs through cuDNN, or when a forward runs on another path than `native` and `cell` is `gru`",
+            f"{FORWARD} through cuDNN, or when {FORWARD} on another path than `native` and `cell` is `gru`",
         ),
         ((Term(),), "anything runs at all"),
     ],

@@ -26,8 +26,8 @@ def learnt_rule(evidence: Evidence) -> str:
         return ""
     intro = (
         "Learnt from what the attempts of this run saw, without being told what to expect: the smallest rule over "
-        "three facts of each forward (kernel path, the RNN's mode at that moment, whether a gradient reached its "
-        "output) and every axis of the matrix."
+        "three facts of each forward (kernel path, the RNN's mode then, whether a gradient reached its output) "
+        "and every axis of the matrix. Evaluations under `no_grad()` are not among the forwards."
     )
     return "\n\n".join(("## The rule that the records teach", intro, *(_of_device(evidence, d) for d in devices)))
 
@@ -79,10 +79,10 @@ def _nothing(rule: Learnt) -> str:
 
 def _term_words(term: Term) -> str:
     facts = {literal.name: literal for literal in term.facts}
-    forward = "a forward runs"
+    forward = "a forward that records a graph runs"
     parts = []
     if "path" in facts:
-        forward = f"a forward runs {_path_words(facts['path'])}"
+        forward = f"a forward that records a graph runs {_path_words(facts['path'])}"
     if "training" in facts:
         forward += f" with the RNN in {'train' if facts['training'].value else 'eval'} mode"
     if "gradient_reached" in facts:
