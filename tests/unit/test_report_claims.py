@@ -132,7 +132,7 @@ def test_the_section_names_verdicts_counts_and_keys() -> None:
 
 
 def test_attempts_that_saw_nothing_support_no_claim_about_what_was_not_seen() -> None:
-    """A record without sightings, of a dead process say, fits every claim of the kind "and there was no such forward"."""
+    """A record without sightings, of a dead process say, fits every claim that ends in "and saw no such forward"."""
     blind = [
         replace(record, sightings=(), path=None, epoch=2, step=1)
         for record in RECORDS
