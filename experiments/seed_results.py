@@ -92,6 +92,11 @@ class Result:
     checkpoint: Path | None = None
 
     @property
+    def computes(self) -> bool:
+        """Whether the device computes anything; a stub, a GPU in name only, gives zeros that are no losses."""
+        return "stub" not in self.device_name
+
+    @property
     def name(self) -> str:
         """A name for the run's files, such as ``brnn-mnist-as-written``."""
         return "-".join(part for part in (self.program, self.variant, self.remedy) if part)
@@ -211,7 +216,8 @@ def plot_losses(result: Result, path: Path) -> Path:
     axes.grid(axis="y", alpha=0.3)
     axes.legend(frameon=False)
     figure.suptitle(f"{result.program}, {result.variant}: {result.summary}", x=0.02, ha="left", weight="bold")
-    axes.set_title(f"Data: {result.dataset}. Device: {result.device} ({result.device_name}).", loc="left", fontsize=9)
+    device = f"{result.device} ({result.device_name})" + ("" if result.computes else ", which computes nothing")
+    axes.set_title(f"Data: {result.dataset}. Device: {device}.", loc="left", fontsize=9)
     note = textwrap.fill(result.dataset_reason, width=140)
     figure.supxlabel(note, x=0.02, ha="left", fontsize=8, color=GREY)
     figure.savefig(path)

@@ -68,6 +68,8 @@ def tell_start(result: Result) -> None:
     """Print what runs, where, and on which data."""
     say(f"{result.program}, {result.variant}: {result.summary}")
     say(f"Device: {result.device} ({result.device_name}), PyTorch {result.torch_version}")
+    if not result.computes:
+        say("This device computes nothing: every number below is a zero that nobody calculated. Errors are real.")
     say(f"Data: {result.dataset}, {result.training_samples} samples to train on, {result.test_samples} to test with")
     say(textwrap.fill(result.dataset_reason, width=110, initial_indent="      ", subsequent_indent="      "))
 

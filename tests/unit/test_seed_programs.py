@@ -146,10 +146,11 @@ def test_a_broken_download_leaves_nothing_behind(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.timeout(60)
 def test_a_site_that_never_answers_is_given_up_on(digits: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     hanging = digits.threading.Event()
     monkeypatch.setattr(digits, "PROBE_SECONDS", 0.05)
-    monkeypatch.setattr(digits, "does_answer", lambda _: hanging.wait(timeout=20))
+    monkeypatch.setattr(digits, "does_answer", lambda _: hanging.wait(timeout=120))
     assert digits.any_answers(["http://first.invalid/", "http://second.invalid/"]) is False
     hanging.set()
 
@@ -292,3 +293,12 @@ def forget_the_programs() -> Iterator[None]:
     yield
     for name in [name for name in sys.modules if name.startswith("seed_")]:
         del sys.modules[name]
+
+
+@pytest.mark.parametrize(("device_name", "computes"), [("harness stub (no GPU)", False), ("NVIDIA H200", True)])
+def test_a_device_that_computes_nothing_is_told_before_its_numbers(
+    device_name: str, computes: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = importlib.import_module("seed_results").Result(device="cuda", device_name=device_name)
+    importlib.import_module("seed_terminal").tell_start(result)
+    assert ("computes nothing" in capsys.readouterr().out) is not computes
