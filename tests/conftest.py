@@ -1,4 +1,4 @@
-"""What all tests share: unit tests start no process."""
+"""What all tests share: unit tests start no process, and none fails because a machine is slow."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 UNIT = Path(__file__).parent / "unit"
 

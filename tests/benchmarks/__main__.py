@@ -21,6 +21,7 @@ from tests.benchmarks.matrices import cpu_matrix, stub_matrix
 HERE = Path(__file__).parent
 HARNESS = Path(sys.executable).with_name("harness")
 ROUNDS = 3
+LOOKS = 5
 NAIVE_SAMPLES = 6
 
 
@@ -28,6 +29,7 @@ def main() -> None:
     """Print every figure with its bar."""
     print(f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
     print("Whole-process wall times, the median of several rounds in turn.\n")
+    bench_help()
     with tempfile.TemporaryDirectory() as name:
         bench_cpu(Path(name))
     try:
@@ -37,6 +39,12 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as name:
         bench_stub(Path(name), environment)
+
+
+def bench_help() -> None:
+    """What looking costs: the start of the command, with no heavy import behind it."""
+    looks = [wall([str(HARNESS), "--help"]) for _ in range(LOOKS)]
+    print(f"harness --help                      {median(looks):7.2f} s    bar 0.3 s\n")
 
 
 def bench_cpu(folder: Path) -> None:

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from contextlib import closing
 from pathlib import Path
@@ -29,19 +28,11 @@ atexit.register(lambda: print("LOADED", *sorted(set(sys.modules) & set({heavy!r}
 
 @pytest.mark.parametrize("words", LIGHT_COMMANDS, ids=" ".join)
 def test_looking_costs_no_heavy_import(tmp_path: Path, words: tuple[str, ...]) -> None:
-    (tmp_path / "sitecustomize.py").write_text(WATCHER.format(heavy=HEAVY))
+    heavy = (*HEAVY, "rich") if "--help" in words else HEAVY
+    (tmp_path / "sitecustomize.py").write_text(WATCHER.format(heavy=heavy))
     end = harness(*words, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
     assert end.code == 0
     assert end.err.splitlines()[-1] == "LOADED"
-
-
-def test_help_is_quick(tmp_path: Path) -> None:
-    def seconds() -> float:
-        began = time.monotonic()
-        assert harness("--help", cwd=tmp_path).code == 0
-        return time.monotonic() - began
-
-    assert min(seconds() for _ in range(5)) < 0.3 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 REFUSED = {
@@ -93,7 +84,7 @@ def test_a_reader_who_leaves_is_no_failure(tmp_path: Path, words: tuple[str, ...
             assert process.stdout.readline()
             process.stdout.close()
         err = process.stderr.read()
-        process.wait(30)
+        process.wait(120)
     assert process.returncode == 0
     assert "Traceback" not in err
     assert "Broken" not in err
@@ -106,7 +97,7 @@ def test_a_mistake_stays_a_mistake_where_nobody_listens(tmp_path: Path) -> None:
             assert process.stderr is not None
             process.stdout.close()
             process.stderr.close()
-            process.wait(30)
+            process.wait(120)
         assert process.returncode == code
 
 
@@ -122,7 +113,7 @@ def test_output_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
 @pytest.mark.parametrize("closed", [0, 1, 2], ids=["stdin", "stdout", "stderr"])
 def test_a_closed_stream_is_no_failure(tmp_path: Path, closed: int) -> None:
     command = f'"$0" plan quick {closed}<&-'
-    end = subprocess.run(["sh", "-c", command, HARNESS], cwd=tmp_path, env=environment(), check=False, timeout=60)
+    end = subprocess.run(["sh", "-c", command, HARNESS], cwd=tmp_path, env=environment(), check=False, timeout=120)
     assert end.returncode == 0
 
 
@@ -185,7 +176,7 @@ def test_the_ui_answers_on_loopback_shows_links_and_ends_with_ctrl_c(shadowed: t
         assert comparison_title == "a comparison of its variants:"
         assert table.startswith(f"http://127.0.0.1:{port}/#/experiments/")
         assert comparison.startswith(f"http://127.0.0.1:{port}/#/compare-runs")
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=20) as page:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=120) as page:
             assert b"<title>MLflow" in page.read()
         assert listeners(port) == {"0100007F"}
 
@@ -194,7 +185,7 @@ def test_the_ui_answers_on_loopback_shows_links_and_ends_with_ctrl_c(shadowed: t
         assert_sentence_and_advice(taken.err, f"port {port}", "--port")
 
         process.send_signal(signal.SIGINT)
-        end = ended(process, 20)
+        end = ended(process)
     assert end.code == 0
     assert end.err == "stopped\n"
     assert listeners(port) == set()

@@ -79,7 +79,7 @@ def test_the_ui_answers_on_loopback_only_and_leaves_nothing_behind(
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     port = free_port()
     with serving(Store(tmp_path), port) as server:
-        with urllib.request.urlopen(base_url(port), timeout=10) as page:
+        with urllib.request.urlopen(base_url(port), timeout=120) as page:
             assert b"<title>MLflow" in page.read()
         with pytest.raises(PortInUseError):
             check_port(port)

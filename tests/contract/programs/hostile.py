@@ -83,6 +83,13 @@ def naps(config: argparse.Namespace, result: Result) -> None:
     time.sleep(0.5)
 
 
+def meets(config: argparse.Namespace, result: Result) -> None:
+    """Ends when as many as ``--text`` says have left their note in the same folder, so only beside the others."""
+    note(config, os.getpid())
+    while sum(not file.suffix for file in config.note.parent.iterdir()) < int(config.text):
+        time.sleep(0.01)
+
+
 def raises(config: argparse.Namespace, result: Result) -> NoReturn:
     raise RuntimeError(config.text)
 

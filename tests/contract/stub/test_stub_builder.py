@@ -25,9 +25,8 @@ def built(cache: Path) -> list[Path]:
     return [path.parent for path in cache.glob("*/build.json")]
 
 
-def test_a_first_build_takes_seconds_and_a_second_none(cache: Path) -> None:
+def test_a_first_build_is_the_only_one(cache: Path) -> None:
     first = stub.ensure()
-    assert first.build_seconds < 60, "measured 1.3 s on two idle cores"
     assert built(cache) == [first.folder]
     preload = first.preload.stat().st_mtime_ns
     assert stub.ensure() == first

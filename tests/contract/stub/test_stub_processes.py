@@ -44,7 +44,7 @@ def test_run_passes_a_termination_on(tmp_path: Path) -> None:
             assert runner.poll() is None
             time.sleep(0.02)
         runner.terminate()
-        assert runner.wait(timeout=30) == 5
+        assert runner.wait(timeout=120) == 5
 
 
 def test_run_refuses_what_is_not_there() -> None:
