@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,42 @@ def test_a_relative_cache_folder_is_ignored_as_its_specification_says() -> None:
 
 def test_the_compiler_that_was_asked_for_is_taken() -> None:
     assert find_compiler({"CC": "ccache gcc -m64", "PATH": "/nowhere"}) == ("ccache", "gcc", "-m64")
+
+
+def a_path_with(folder: Path, *names: str) -> str:
+    for name in names:
+        (folder / name).write_text("#!/bin/sh\n")
+        (folder / name).chmod(0o755)
+    return str(folder)
+
+
+@pytest.mark.parametrize("names", [("cc",), ("cc", "clang", "gcc"), ("clang", "gcc"), ("clang",)], ids=" ".join)
+def test_without_one_asked_for_the_machines_own_compiler_is_taken(tmp_path: Path, names: tuple[str, ...]) -> None:
+    first = next(name for name in ("cc", "gcc", "clang") if name in names)
+    assert find_compiler({"PATH": a_path_with(tmp_path, *names)}) == (str(tmp_path / first),)
+    assert find_compiler({"CC": "  ", "PATH": str(tmp_path)}) == (str(tmp_path / first),)
+
+
+def ziglang_is(monkeypatch: pytest.MonkeyPatch, *, importable: bool) -> None:
+    spec = ModuleSpec("ziglang", None) if importable else None
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: spec if name == "ziglang" else None)
+
+
+def test_on_a_machine_without_one_that_of_the_ziglang_package_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ziglang_is(monkeypatch, importable=True)
+    assert find_compiler({"PATH": str(tmp_path)}) == (sys.executable, "-m", "ziglang", "cc")
+    own = a_path_with(tmp_path, "gcc")
+    assert find_compiler({"PATH": own}) == (str(tmp_path / "gcc"),), "the machine's own comes first"
+
+
+def test_no_compiler_at_all_is_said_with_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ziglang_is(monkeypatch, importable=False)
+    with pytest.raises(StubUnavailableError, match="no C compiler was found") as raised:
+        find_compiler({"PATH": str(tmp_path)})
+    assert "gcc" in raised.value.advice
+    assert "pip install ziglang" in raised.value.advice
 
 
 def a_torch(folder: Path, version_file: str) -> Path:
