@@ -44,7 +44,7 @@ def run() -> None:
 @TRACKING_URI
 @click.pass_obj
 def run_matrix(store: Path, /, name: str, dry_run: bool, quiet: bool, **options: Any) -> None:
-    """Run every variant of a matrix: a shipped one (matrix, quick, full) or a YAML file.
+    """Run every variant of a matrix: a shipped one (matrix, quick, full, fixes) or a YAML file.
 
     \b
     Examples:

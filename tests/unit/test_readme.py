@@ -8,9 +8,11 @@ from pathlib import Path
 
 import yaml
 
+from harness.cli.running import run_matrix
 from harness.matrix.axes import AXES
 from harness.matrix.document import parse_document
 from harness.matrix.expand import expand
+from harness.matrix.shelf import NO_MATRIX
 from harness.model import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +35,14 @@ def test_the_docs_name_every_axis_and_setting_and_no_other() -> None:
 def test_the_readme_names_every_axis() -> None:
     text = (ROOT / "README.md").read_text()
     assert {name for name in AXES if f"`{name}`" not in text} == set()
+
+
+def test_the_readme_and_the_help_name_every_shipped_matrix() -> None:
+    shipped = {file.stem for file in (ROOT / "experiments").glob("*.yaml")} - NO_MATRIX
+    (row,) = re.findall(r"^\| `harness run matrix .*", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert {name for name in shipped if f"`{name}`" not in row} == set()
+    (listed,) = re.findall(r"a shipped one \((.*?)\)", " ".join(str(run_matrix.help).split()))
+    assert set(listed.split(", ")) == shipped
 
 
 def _first_cells(text: str) -> set[str]:
