@@ -7,7 +7,10 @@ allows a gradient in eval mode. They import PyTorch when they are first asked fo
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from harness.modes import EvalModeBackwardError, eval_gradients, guard
 
 __version__ = "0.1.0"
 __all__ = ["EvalModeBackwardError", "__version__", "eval_gradients", "guard"]
@@ -19,11 +22,13 @@ _LAZY = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """What people import into their own code, found when it is first asked for."""
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_LAZY[name]), name)
+if not TYPE_CHECKING:  # a type checker that saw it would take every misspelt name for something
+
+    def __getattr__(name: str) -> Any:
+        """What people import into their own code, found when it is first asked for."""
+        if name not in _LAZY:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(_LAZY[name]), name)
 
 
 def __dir__() -> list[str]:
