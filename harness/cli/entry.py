@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
+from pathlib import Path
 
 import click
 
@@ -17,6 +19,7 @@ from harness.errors import HarnessError
 
 def main() -> None:
     """The entry point: every way to fail becomes a sentence, an advice and an exit code."""
+    _occupy_standard_descriptors()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a file name that is no text, a terminal without Unicode
             stream.reconfigure(errors="backslashreplace")
@@ -26,6 +29,13 @@ def main() -> None:
         _silence()
         code = 0
     sys.exit(code)
+
+
+def _occupy_standard_descriptors() -> None:
+    """Where the shell closed one (``>&-``), the next file opened would get its number, and a child write into that."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
 
 
 def _silence() -> None:
@@ -53,10 +63,20 @@ def _main() -> int:
         raise
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        return _told(f"{where}{error.strerror or error}", "Is the disk full, or the place not yours to write to?", 4)
+        return _told(f"{where}{error.strerror or error}", _advice(error), 4)
     except Exception:
         traceback.print_exc()
         return _told("a fault in harness itself, see above", "Please report it with the lines above.", 4)
+
+
+def _advice(error: OSError) -> str:
+    if error.errno in {errno.EMFILE, errno.ENFILE}:
+        return "Allow more open files with `ulimit -n 1024`."
+    try:
+        Path.cwd()
+    except OSError:
+        return "The current folder was deleted; change to another."
+    return "Is the disk full, or the place not yours to write to?"
 
 
 def _told(sentence: str, advice: str, code: int) -> int:

@@ -24,6 +24,8 @@ PROBE_SECONDS = 120.0
 """A driver can take a while to answer, and a broken one never does."""
 SILENCE_SECONDS = 10.0
 """How long after SIGKILL the end of an attempt is waited for, before the zygote itself is given up."""
+START_SECONDS = 30.0
+"""How long a zygote may take to fork, which takes it milliseconds; one that was suspended never answers."""
 LIVES = 2
 """How often an order may go down with its zygote before the order itself is blamed."""
 
@@ -131,19 +133,28 @@ class LocalExecutor:
         request = {"do": what, "name": order.name, "order": dump(order)}
         try:
             zygote.send(request, ward.remote)
-            while not ward.pid:
-                for event in zygote.events(TICK_SECONDS):
-                    if event["event"] == "started" and event["name"] == order.name:
-                        ward.started(event["pid"])
-                        # At once: a short attempt's end may be among the events that arrived with its start.
-                        self._wards[ward.pid] = ward
-                    else:
-                        self._note(event)
+            self._await_start(zygote, ward)
         except ZygoteDiedError:
             if ward.pid not in self._wards:
                 ward.close()
             raise
         return ward
+
+    def _await_start(self, zygote: ZygoteProcess, ward: Ward) -> None:
+        patience = time.monotonic() + START_SECONDS
+        while not ward.pid:
+            if time.monotonic() > patience:
+                raise ZygoteDiedError(
+                    f"the worker process does not start {ward.order.variant.label}",
+                    "Was it suspended, or is the machine out of memory? Try again when it is quieter.",
+                )
+            for event in zygote.events(TICK_SECONDS):
+                if event["event"] == "started" and event["name"] == ward.order.name:
+                    ward.started(event["pid"])
+                    # At once: a short attempt's end may be among the events that arrived with its start.
+                    self._wards[ward.pid] = ward
+                else:
+                    self._note(event)
 
     def _watch(self, selector: selectors.BaseSelector, ward: Ward) -> None:
         for descriptor in (ward.result, ward.output):

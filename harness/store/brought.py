@@ -44,6 +44,8 @@ def read_run(store: Store, text: str) -> tuple[Plan, tuple[Record, ...]]:
         return read_plan(folder), read_records(folder)
     if not path.exists():
         raise RunNotFoundError(f"there is no {text}", "Name a run, a run's folder, or a reference file.")
+    if not path.is_file():  # a pipe would be waited for, and /dev/zero has no end
+        raise UsageError(f"{path} is no file", _HOW)
     return _read_reference(path)
 
 

@@ -46,15 +46,29 @@ _ENVIRONMENT = {
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A way to talk to one tracking store; ``database`` is its file where it is SQLite."""
+    """A way to talk to one tracking store; ``database`` is its file where it is SQLite, ``inode`` which it was."""
 
     client: MlflowClient
     experiment: str
     uri: str
     database: Path | None = None
+    inode: int = 0
+
+    def check_in_place(self) -> None:
+        """Find out whether the database is still the file that was opened: into a deleted one SQLite writes in silence.
+
+        Raises:
+            TrackingError: it was deleted or replaced.
+        """
+        if self.database is not None and _inode(self.database) != self.inode:
+            raise TrackingError(
+                f"{self.database} was deleted or replaced while the run was written to it",
+                "`harness sync` writes the run anew.",
+            )
 
     def tidy(self) -> None:
         """Let SQLite look at its tables: the UI sorts ten thousand runs 20 to 50 times faster after that."""
+        self.check_in_place()
         if self.database is not None:
             with tracked(f"tidy {self.database}"), closing(sqlite3.connect(self.database, timeout=10)) as connection:
                 connection.execute("PRAGMA analysis_limit=1000")
@@ -74,6 +88,12 @@ def check_tracking(store: Store) -> None:
         raise TrackingError("MLflow is not installed", "Install it with `pip install mlflow`, or add --no-tracking.")
     _check_uri(store.uri)
     store.refuse_old_file_store()
+    database = sqlite_file(store.uri)
+    if database is not None and database.is_dir():  # MLflow would try again and again for two minutes
+        raise TrackingError(
+            f"{database} is a folder, where MLflow's database should be",
+            "Move it away, or choose another store with --store DIR.",
+        )
 
 
 def _check_uri(uri: str) -> None:
@@ -141,7 +161,14 @@ def connect(store: Store) -> Connection:
             return Connection(client, _experiment(client), uri)
         with _alone(store):
             experiment = _open_sqlite(uri, database)
-        return Connection(MlflowClient(tracking_uri=uri), experiment, uri, database)
+        return Connection(MlflowClient(tracking_uri=uri), experiment, uri, database, _inode(database))
+
+
+def _inode(file: Path) -> int:
+    try:
+        return file.stat().st_ino
+    except OSError:
+        return -1
 
 
 def sqlite_file(uri: str) -> Path | None:

@@ -37,9 +37,16 @@ def read_plan(folder: RunFolder) -> Plan:
         except FileNotFoundError as error:
             raise RunNotFoundError(f"run {folder.run} has no plan.json", f"Look in {folder.path}.") from error
     try:
-        return load(Plan, text)
+        return _planning(load(Plan, text))
     except JournalError as error:
         raise _located(error, str(folder.plan)) from error
+
+
+def _planning(plan: Plan) -> Plan:
+    """``plan``, which plans something: against nothing at all every check would hold."""
+    if not plan.variants or not plan.devices:
+        raise JournalError(f"not a plan of a run: it has no {'devices' if plan.variants else 'variants'}")
+    return plan
 
 
 def read_records(folder: RunFolder) -> tuple[Record, ...]:
@@ -144,6 +151,7 @@ class Journal:
             StoreError: it cannot be written; the records before it are intact, and a later append may succeed.
         """
         line = dump(record).encode() + b"\n"
+        self._refuse_foreign_changes()
         try:
             _write_at(self._descriptor, line, self._end)
             os.fsync(self._descriptor)
@@ -155,6 +163,16 @@ class Journal:
         if os.fstat(self._descriptor).st_nlink == 0:
             raise StoreError(
                 f"{self.folder.records} was deleted while the run was writing to it",
+                "Start a new run; leave its folder alone until it has ended.",
+            )
+
+    def _refuse_foreign_changes(self) -> None:
+        """Nobody but this coordinator writes here; a record after somebody else's change would be lost with it."""
+        size = os.fstat(self._descriptor).st_size
+        if size != self._end:
+            raise StoreError(
+                f"{self.folder.records} was changed while the run was writing to it: "
+                f"it has {size} bytes, and {self._end} were written",
                 "Start a new run; leave its folder alone until it has ended.",
             )
 

@@ -136,10 +136,11 @@ class Store:
         return RunFolder(self.runs_folder / checked_run_id(run))
 
     def runs(self) -> tuple[str, ...]:
-        """The ids of all runs that have a plan, oldest first."""
+        """The ids of all runs that have a plan, oldest first. A folder of another name is none of ours."""
         if not self.runs_folder.is_dir():
             return ()
-        return tuple(sorted(plan.parent.name for plan in self.runs_folder.glob("*/plan.json")))
+        names = (plan.parent.name for plan in self.runs_folder.glob("*/plan.json"))
+        return tuple(sorted(name for name in names if _RUN_ID.fullmatch(name)))
 
     def latest(self) -> RunFolder:
         """The newest run.

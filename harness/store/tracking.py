@@ -100,6 +100,7 @@ class MlflowProjection:
 
     def finish(self, ending: Ending, records: Sequence[Record], artifacts: Sequence[Path] = ()) -> None:
         """Bring the parent up to date and close it, unless it is so already."""
+        self.connection.check_in_place()
         present = [path for path in artifacts if path.is_file()]
         with tracked(f"finish run {self._plan.run}"):
             content = parent_content(self._plan, records, status=ending)

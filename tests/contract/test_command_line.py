@@ -117,6 +117,13 @@ def test_a_closed_stream_is_no_failure(tmp_path: Path, closed: int) -> None:
     assert end.returncode == 0
 
 
+def test_a_run_needs_no_stream_at_all(tmp_path: Path) -> None:
+    command = '"$0" run matrix quick -k eval-always --device cpu --no-tracking 0<&- 1>&- 2>&-'
+    end = subprocess.run(["sh", "-c", command, HARNESS], cwd=tmp_path, env=environment(), check=False, timeout=120)
+    assert end.returncode == 0
+    assert list(tmp_path.glob("mlruns/runs/*/report.md"))
+
+
 def test_a_store_by_environment_and_by_an_odd_name(cpu_root: Path, cpu_run: Ended, tmp_path: Path) -> None:
     by_environment = harness("report", "--format", "csv", cwd=tmp_path, env={"HARNESS_STORE": str(cpu_root)})
     by_option = harness("--store", os.path.relpath(cpu_root, tmp_path), "report", "--format", "csv", cwd=tmp_path)

@@ -15,6 +15,7 @@ from harness.errors import PortInUseError, StoreError, TrackingError
 from harness.model import Device, Outcome, Plan, Record, Settings, Variant
 from harness.store.journal import Journal, is_being_run, read_records
 from harness.store.layout import Store, new_run_id
+from harness.store.tracking import Ending, MlflowProjection
 from harness.store.ui import HOST, base_url, check_port, serving
 
 pytestmark = pytest.mark.filterwarnings(
@@ -94,3 +95,16 @@ def test_a_ui_that_cannot_start_is_one_sentence(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("harness.store.ui.ui_command", lambda *_: [sys.executable, "-c", "raise SystemExit(3)"])
     with pytest.raises(TrackingError, match="ended at once, with exit code 3"), serving(Store(tmp_path), free_port()):
         pass
+
+
+def test_a_database_that_is_deleted_meanwhile_is_a_caveat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    store = Store(tmp_path)
+    plan = Plan(new_run_id(), "quick", "", "2025-01-31T09:30:00Z", (Device.CPU,), Settings(), (VARIANT,))
+    projection = MlflowProjection.open(store, plan)
+    for file in tmp_path.glob("mlflow.db*"):
+        file.unlink()
+    with pytest.raises(TrackingError, match="was deleted or replaced") as caught:
+        projection.finish(Ending.COMPLETE, ())
+    assert "harness sync" in caught.value.advice
+    assert not store.database.exists()

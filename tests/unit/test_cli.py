@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import sys
 from collections.abc import Iterator
@@ -403,6 +404,19 @@ def test_what_is_not_ours_is_a_sentence_too(
     assert ended.code == code
     assert f"harness: {sentence}\n" in ended.err
     assert "Traceback" not in ended.err
+
+
+def test_too_many_open_files_and_a_deleted_folder_have_their_own_advice(
+    main: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fail_with(monkeypatch, OSError(errno.EMFILE, "Too many open files"))
+    assert "ulimit -n" in main("plan").err
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    fail_with(monkeypatch, FileNotFoundError(errno.ENOENT, "No such file or directory"))
+    assert "The current folder was deleted" in main("plan").err
 
 
 def test_a_fault_of_ours_is_no_failed_check_and_shows_where(main: Any, monkeypatch: pytest.MonkeyPatch) -> None:

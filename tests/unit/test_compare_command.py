@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -207,3 +208,10 @@ def test_a_folder_without_a_plan_is_no_run(store: Store) -> None:
     Path("empty").mkdir()
     with pytest.raises(RunNotFoundError, match=r"no plan\.json"):
         read_run(store, "./empty")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_not_waited_for(store: Store) -> None:
+    os.mkfifo("pipe.jsonl")
+    with pytest.raises(UsageError, match="is no file"):
+        read_run(store, "./pipe.jsonl")

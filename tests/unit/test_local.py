@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from harness.errors import LaunchError
 from harness.launch import local
 from harness.launch.local import LocalExecutor
 from harness.launch.stop import StopRequest
@@ -113,3 +114,25 @@ def test_an_end_that_is_never_told_does_not_hang_the_run(
     (record,) = run_one(deadline=0.05)
     assert record.outcome is Outcome.TIMEOUT
     assert zygote.started == 1
+
+
+def test_a_worker_that_takes_no_order_is_replaced(
+    zygote: type[ScriptedZygote], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def script(self: ScriptedZygote, request: Mapping[str, Any], descriptors: list[int]) -> None:
+        if zygote.started == 1:
+            return  # suspended: the request lies in its socket
+        os.write(descriptors[0], record_of(order()))
+        self.arrive(started(request), exited(request))
+
+    zygote.script = script
+    monkeypatch.setattr(local, "START_SECONDS", 0.05)
+    assert [record.outcome for record in run_one()] == [Outcome.OK]
+    assert zygote.started == 2
+
+
+def test_workers_that_take_no_order_end_the_run(zygote: type[ScriptedZygote], monkeypatch: pytest.MonkeyPatch) -> None:
+    zygote.script = lambda *_: None
+    monkeypatch.setattr(local, "START_SECONDS", 0.05)
+    with pytest.raises(LaunchError, match="does not start cell=lstm"):
+        run_one()

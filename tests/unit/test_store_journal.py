@@ -3,6 +3,7 @@
 import errno
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -234,3 +235,22 @@ def test_an_unreadable_lock_is_a_sentence(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(FileLock, "acquire", no_locks)
     with pytest.raises(HarnessError, match="no file locks"):
         Journal.resume(folder)
+
+
+@pytest.mark.parametrize(("field", "what"), [("variants", "no variants"), ("devices", "no devices")])
+def test_a_plan_of_nothing_is_damaged(tmp_path: Path, field: str, what: str) -> None:
+    folder = filled(tmp_path)
+    folder.plan.write_text(dump(replace(plan(), **{field: ()})))
+    with pytest.raises(JournalError, match=what):
+        read_plan(folder)
+
+
+@pytest.mark.parametrize("size", [0, 100_000])
+def test_a_journal_that_somebody_else_changes_takes_no_more(tmp_path: Path, size: int) -> None:
+    folder = folder_in(tmp_path)
+    with Journal.create(folder, plan()) as journal:
+        journal.append(record(0))
+        os.truncate(folder.records, size)
+        with pytest.raises(StoreError, match="was changed while the run was writing to it"):
+            journal.append(record(1))
+    assert folder.records.stat().st_size == size

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import RunNotFoundError, TrackingError, UsageError
+from harness.store.connection import check_tracking
 from harness.store.layout import Store, checked_run_id, new_run_id
 
 
@@ -69,6 +70,8 @@ def test_the_tracking_uri_asked_for_wins_over_the_environment_and_that_over_the_
 def test_runs_are_those_with_a_plan_and_latest_is_the_newest(tmp_path: Path) -> None:
     store = store_with(tmp_path, "20250102-000000-aaaaa", "20250101-000000-bbbbb")
     (store.runs_folder / "20260101-000000-nopla").mkdir()
+    (store.runs_folder / "copy of a run").mkdir()
+    (store.runs_folder / "copy of a run" / "plan.json").write_text("{}")
     assert store.runs() == ("20250101-000000-bbbbb", "20250102-000000-aaaaa")
     assert store.latest().run == "20250102-000000-aaaaa"
     assert store.find().run == store.find("latest").run == "20250102-000000-aaaaa"
@@ -98,6 +101,17 @@ def test_an_empty_store_says_how_to_make_a_run(tmp_path: Path) -> None:
         with pytest.raises(RunNotFoundError, match="there are no runs") as caught:
             Store(tmp_path).find(name)
         assert "harness run matrix" in caught.value.advice
+
+
+def test_a_folder_in_the_databases_place_is_refused_before_mlflow_tries_for_minutes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    store = Store(tmp_path)
+    check_tracking(store)
+    store.database.mkdir()
+    with pytest.raises(TrackingError, match="is a folder"):
+        check_tracking(store)
 
 
 def test_an_old_file_store_is_refused_before_mlflow_fails_on_it(
