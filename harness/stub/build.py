@@ -87,7 +87,13 @@ def ensure(torch_folder: Path | None = None) -> StubBuild:
 def _cache_folder(environment: Mapping[str, str]) -> Path:
     base = Path(environment.get("XDG_CACHE_HOME", ""))
     # A relative XDG_CACHE_HOME is to be ignored, says its specification.
-    folder = (base if base.is_absolute() else Path.home() / ".cache") / "harness" / "stub"
+    try:
+        folder = (base if base.is_absolute() else Path.home() / ".cache") / "harness" / "stub"
+    except RuntimeError as error:
+        raise StubUnavailableError(
+            "The stub has to be kept somewhere, and this user has no home folder.",
+            "Point XDG_CACHE_HOME at a folder that you may write to.",
+        ) from error
     if any(character in str(folder) for character in " :"):
         raise StubUnavailableError(
             f"The stub cannot be kept in {folder}: the loader's LD_PRELOAD splits names at spaces and colons.",

@@ -42,10 +42,16 @@ class Compiler:
         self._run([*self.command, *arguments, *map(str, objects), "-ldl"])
 
     def _run(self, command: Sequence[str]) -> None:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        try:
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise StubUnavailableError(
+                f"The C compiler {command[0]} cannot be run: {error.strerror}.", "Set CC to one that can, or unset it."
+            ) from error
         with self.log.open("a", encoding="utf-8") as log:
             log.write(f"$ {shlex.join(command)}\n{done.stdout}{done.stderr}")
-        if done.returncode:
+        made = Path(command[command.index("-o") + 1])
+        if done.returncode or not made.is_file():  # a CC that is no compiler may well be content
             raise CompileError(shlex.join(command))
 
 
@@ -55,7 +61,11 @@ class CompileError(Exception):
 
 def find_compiler(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the command of a C compiler: ``$CC``, the machine's own, or the one in the ``ziglang`` package."""
-    if asked := shlex.split(environment.get("CC", "")):
+    try:
+        asked = shlex.split(environment.get("CC", ""))
+    except ValueError as error:
+        raise StubUnavailableError(f"CC is not a command: {error}.", "Set CC to a C compiler, or unset it.") from error
+    if asked:
         return tuple(asked)
     for name in ("cc", "gcc", "clang"):
         if found := shutil.which(name, path=environment.get("PATH")):
