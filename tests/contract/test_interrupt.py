@@ -117,11 +117,22 @@ def test_asked_twice_it_stops_now(root: Path) -> None:
     assert processes_of(going.mark) == []
 
 
-def test_stopped_before_anything_ran_it_leaves_nothing(tmp_path: Path) -> None:
-    mark = uuid.uuid4().hex
+SLOW_TO_START = """
+import sys, time
+if any("harness.trial" in word for word in sys.orig_argv):
+    time.sleep(200)
+"""
+
+
+def test_stopped_before_anything_ran_it_leaves_nothing(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    mark, site = uuid.uuid4().hex, tmp_path_factory.mktemp("site")
+    (site / "sitecustomize.py").write_text(SLOW_TO_START)
+    changes = {"HARNESS_TEST_MARK": mark, "PYTHONPATH": str(site)}
     # Whether there is a GPU can be said only when PyTorch is up; until then nothing is planned.
     words = ("run", "matrix", "quick", "--device", "cuda")
-    with started(*words, cwd=tmp_path, env={"HARNESS_TEST_MARK": mark}) as process:
+    with started(*words, cwd=tmp_path, env=changes) as process:
         wait_until(lambda: any("harness.trial" in command for command in processes_of(mark)))
         process.send_signal(signal.SIGINT)
         end = ended(process)
