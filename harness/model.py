@@ -153,6 +153,10 @@ class Settings:
     block_ms: float = 50.0
 
 
+PROGRAM_SETTINGS = ("deadline", "replicates", "threads")
+"""The settings that apply to a program: it has its own training loop, and seeds itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """All that one run intends: every variant on every device, and what was left out."""
@@ -172,6 +176,15 @@ class Plan:
     schema: int = 2
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _NAN_SURVIVES
+
+    @property
+    def is_program(self) -> bool:
+        """Whether this is a run of one of the seed programs, not of a matrix.
+
+        Of the settings only ``PROGRAM_SETTINGS`` apply then: what the program trains, with which seed and learning
+        rate, is up to the program. The others hold defaults that nothing reads, so they are not to be told.
+        """
+        return self.matrix.startswith("seed ")
 
     def replicates_on(self, device: Device) -> int:
         """How many attempts a variant gets on ``device``: replicates apply where kernels really run."""

@@ -45,7 +45,7 @@ def cpu_record(of: Variant, outcome: Outcome = Outcome.OK, seconds: float = 0.5,
     values: dict[str, Any] = {
         "phase": Phase.EVALUATE, "epoch": 3, "step": 6, "path": KernelPath.MKLDNN, "first_loss": 2.5, "last_loss": 1.5,
         "started": "2025-01-31T09:30:02+00:00", "wall_s": 4.0, "sequences_per_step": 16, "timesteps_per_step": 320,
-        "peak_memory_bytes": 1000, "first_step_s": 0.75,
+        "peak_memory_bytes": 1000, "memory_source": "process RSS", "first_step_s": 0.75,
         "samples": (
             Sample(1, 5, 5 * 9 * seconds, warmup=True), Sample(2, 6, 6 * seconds), Sample(3, 6, 6 * 2 * seconds),
             Sample(3, 6, 6 * seconds),

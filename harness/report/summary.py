@@ -67,13 +67,24 @@ def _device_name(device: Device, results: Sequence[Result]) -> str:
 
 
 def _headline(device: Device, counts: Mapping[Outcome, int], planned: int, name: str) -> str:
-    if counts.get(Outcome.NOT_RUN, 0) == planned:
-        return f"Nothing has run on {device} yet: all {count(planned, 'planned variant')} are without a record."
+    missing, skipped = counts.get(Outcome.NOT_RUN, 0), counts.get(Outcome.SKIPPED, 0)
+    if missing == planned:
+        without = "the only planned variant is" if planned == 1 else f"all {planned:,} planned variants are"
+        return f"Nothing has run on {device} yet: {without} without a record."
+    ran = planned - missing - skipped
+    if missing and not ran:
+        verb = "was" if skipped == 1 else "were"
+        return f"Nothing has run on {device} yet: of {planned:,} planned variants {skipped:,} {verb} skipped."
     raising = counts.get(Outcome.BACKWARD_ERROR, 0)
     if device is Device.CPU and not raising:
-        return f"The error cannot occur on this device: {count(planned, 'variant')} planned on {device}, 0 raise."
-    verb = "raises" if raising == 1 else "raise"
-    return f'{raising:,} of {count(planned, "planned variant")} {verb} "{MESSAGE}" on {device} ({name}).'
+        so_far = f" of which {ran:,} ran so far," if missing else ""
+        planned_on = f"{count(planned, 'variant')} planned on {device},{so_far}"
+        return f"The error cannot occur on this device: {planned_on} 0 raise."
+    so_far, whole, of_which = "", planned, count(planned, "planned variant")
+    if missing:
+        so_far, whole, of_which = "So far, ", ran, f"the {count(ran, 'variant')} that ran ({planned:,} are planned)"
+    verb = "raises" if 1 in (raising, whole) else "raise"
+    return f'{so_far}{raising:,} of {of_which} {verb} "{MESSAGE}" on {device} ({name}).'
 
 
 def _meaning(device: Device, counts: Mapping[Outcome, int], results: Sequence[Result]) -> str:

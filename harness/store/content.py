@@ -1,7 +1,8 @@
 """What MLflow is told about a run and its variants, as plain values: names, params, metrics, tags, files.
 
 A pure function of plan and records, so that a replay tells it exactly the same. Params and metrics are what MLflow's
-Compare can use as axes, so the outcome, the device and the kernel path are params as well as tags.
+Compare can use as axes, so the outcome, the device and the kernel path are params as well as tags. One child may hold
+what several devices showed, so every metric's name ends in the device it was observed on.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.blocks import block_seconds
-from harness.model import Device, Outcome, Plan, Record, Variant, format_value
+from harness.model import PROGRAM_SETTINGS, Device, Outcome, Plan, Record, Variant, format_value
 from harness.results import Result, collect, count_outcomes, count_variants, decisive_first, results_of
 from harness.store import notes
 from harness.store.times import span_ms
 
-CONTENT_SCHEME = 2
+CONTENT_SCHEME = 3
 """Version of what is told: when it changes, a replay replaces the children written before."""
 
 RUN_TAG, KEY_TAG, KIND_TAG, DIGEST_TAG = "harness.run", "harness.key", "harness.kind", "harness.digest"
@@ -43,7 +44,7 @@ STATUS = {
 Recorded = Sequence[tuple[Result, Record]]
 """The results of one variant that have a record, each with its decisive one; the device that decides comes first."""
 
-FACT_PARAMS = ("outcome", "device", "path", "phase", "timed-on", "gradient", "program", "dataset")
+FACT_PARAMS = ("outcome", "device", "path", "phase", "timed-on", "program", "dataset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,22 +99,29 @@ def axis_param(axis: str) -> str:
     return f"axis_{axis}" if axis in FACT_PARAMS else axis
 
 
+def metric_name(name: str, device: Device) -> str:
+    """The name of a metric that was observed on ``device``."""
+    return f"{name}.{device}"
+
+
 def _devices(recorded: Recorded) -> str:
     return "+".join(result.device for result, _ in recorded)
 
 
 def _child_params(variant: Variant, recorded: Recorded) -> dict[str, str | None]:
-    decisive, primary = recorded[0][1], _primary(recorded)
+    decisive = recorded[0][1]
     facts: dict[str, str | None] = {
         "outcome": decisive.outcome,
         "device": decisive.device,
         "path": decisive.path,
         "phase": decisive.phase,
-        "timed-on": primary.device if primary and primary.timed else None,
-        "gradient": primary.gradient.verdict if primary and primary.gradient else None,
+        "timed-on": "+".join(result.device for result, _ in recorded if result.step_ms is not None) or None,
         "program": _text(decisive.results.get("program")),
         "dataset": _text(decisive.results.get("dataset")),
     }
+    for result, _ in recorded:
+        facts[f"outcome.{result.device}"] = result.outcome
+        facts[f"gradient.{result.device}"] = result.gradient.verdict if result.gradient else None
     return {axis_param(axis): format_value(value) for axis, value in variant.axes.items()} | facts
 
 
@@ -140,25 +148,32 @@ def _child_tags(plan: Plan, variant: Variant, recorded: Recorded, attempts: int)
         "mlflow.source.type": "LOCAL",
         NOTE_TAG: notes.variant_note(variant, recorded),
     }
-    return tags | {f"harness.outcome.{result.device}": result.outcome for result, _ in recorded}
+    for result, _ in recorded:
+        tags[f"harness.outcome.{result.device}"] = result.outcome
+        tags[f"harness.memory_source.{result.device}"] = _memory_source(result)
+    return tags
 
 
-def _primary(recorded: Recorded) -> Result | None:
-    """The result that the numbers come from; None where no device computes."""
-    return next((result for result, _ in recorded if result.device.computes), None)
+def _memory_source(result: Result) -> str | None:
+    """What the peak of a device that computes counts."""
+    peak = result.peak_memory_bytes if result.device.computes else None
+    found = (record for record in result.records if record.peak_memory_bytes == peak is not None)
+    return next((record.memory_source for record in found), None)
 
 
 def _numbers(recorded: Recorded, at_ms: int) -> Iterator[Point]:
-    """All metrics. Those of a second computing device have its name in front; the stub has none."""
-    primary = _primary(recorded)
+    """All metrics: what was measured, on devices that compute only; then how far the attempt came on every device."""
     for result, decisive in recorded:
         if result.device.computes:
-            prefix = "" if result is primary else f"{result.device}/"
             for name, value in _measured(result, decisive):
                 if value is not None:
-                    yield Point(prefix + name, float(value), at_ms)
+                    yield Point(metric_name(name, result.device), float(value), at_ms)
             for name, step, value in _histories(decisive, timed=result.timed):
-                yield Point(prefix + name, value, at_ms, step)
+                yield Point(metric_name(name, result.device), value, at_ms, step)
+    for result, decisive in recorded:
+        for name, reached in (("epoch_reached", decisive.epoch), ("step_reached", decisive.step)):
+            if reached is not None:
+                yield Point(metric_name(name, result.device), float(reached), at_ms)
 
 
 def _measured(result: Result, decisive: Record) -> Iterator[tuple[str, float | None]]:
@@ -173,8 +188,6 @@ def _measured(result: Result, decisive: Record) -> Iterator[tuple[str, float | N
     if result.gradient is not None:
         yield "gradient_error_weights", result.gradient.gradient_error_weights
         yield "gradient_error_input", result.gradient.gradient_error_input
-    yield "epoch_reached", decisive.epoch
-    yield "step_reached", decisive.step
     yield "first_loss", decisive.first_loss
     yield "last_loss", decisive.last_loss
     yield "peak_memory_bytes", result.peak_memory_bytes
@@ -252,7 +265,11 @@ def _parent_tags(plan: Plan) -> dict[str, str | int | None]:
 
 
 def _parent_params(plan: Plan) -> dict[str, str | None]:
-    settings = {f"settings.{name}": format_value(value) for name, value in asdict(plan.settings).items()}
+    settings = {
+        f"settings.{name}": format_value(value)
+        for name, value in asdict(plan.settings).items()
+        if name in PROGRAM_SETTINGS or not plan.is_program
+    }
     environment = {f"environment.{name}": value for name, value in flat(plan.environment)}
     return {
         "matrix": plan.matrix,

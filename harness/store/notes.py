@@ -8,12 +8,18 @@ from harness.model import Caveat, Device, Outcome, Plan, Record, Variant
 from harness.quoting import code
 from harness.results import Result
 
+SUFFIXES = (
+    "the name of every metric ends in the device it was observed on (`.cuda`, `.stub` or `.cpu`); the params "
+    "`outcome`, `path` and `phase` are those of the one device that the param `device` names."
+)
+
 _LONGEST_MESSAGE = 1500
 
 
 def run_note(plan: Plan, counts: Mapping[Device, Mapping[Outcome, int]]) -> str:
     """The run in a few lines: what was planned, what came of it on which device, what to know about it."""
-    lines = [f"**{len(plan.variants):,} variants** of the matrix {_quoted(plan.matrix)}, run {_quoted(plan.run)}.", ""]
+    amount = "1 variant" if len(plan.variants) == 1 else f"{len(plan.variants):,} variants"
+    lines = [f"**{amount}** of the matrix {_quoted(plan.matrix)}, run {_quoted(plan.run)}.", ""]
     if plan.description:
         lines += [_quoted(plan.description), ""]
     present = [outcome for outcome in Outcome if any(outcome in found for found in counts.values())]
@@ -24,6 +30,7 @@ def run_note(plan: Plan, counts: Mapping[Device, Mapping[Outcome, int]]) -> str:
         lines += ["", f"Command: {_quoted(' '.join(plan.command))}"]
     lines += ["", *(f"- {caveat}" for caveat in _caveats(plan))]
     lines += ["", "The whole story is in the artifact `report.md`; one nested run per variant holds its evidence."]
+    lines += [f"There, {SUFFIXES}"]
     return "\n".join(lines)
 
 
@@ -34,6 +41,7 @@ def variant_note(variant: Variant, recorded: Sequence[tuple[Result, Record]]) ->
         lines.append(f"- on **{result.device}**: {_fate(decisive)}")
         if not result.device.computes:
             lines.append(f"  - {Caveat.STUB_EVIDENCE}")
+    lines += ["", f"Here, {SUFFIXES}"]
     return "\n".join(lines)
 
 

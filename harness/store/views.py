@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from harness.model import HEADLINE_AXES, Plan
-from harness.store.content import PARENT_TAG, axis_param
+from harness.results import DECISIVE_FIRST
+from harness.store.content import PARENT_TAG, axis_param, metric_name
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -45,18 +46,22 @@ def view_key(run: str) -> str:
 
 
 def table_columns(plan: Plan) -> list[str]:
-    """The columns of the prepared table, in MLflow's spelling: headline axes, what came of it, how fast, the rest."""
+    """The columns of the prepared table, in MLflow's spelling: headline axes, what came of it, how fast, the rest.
+
+    The numbers are those of the device that is timed; a plan for the stub alone has none.
+    """
     values: dict[str, set[object]] = {}
     for variant in plan.variants:
         for axis, value in variant.axes.items():
             values.setdefault(axis, set()).add(value)
     headline = [axis for axis in HEADLINE_AXES if axis in values]
     varying = [axis_param(axis) for axis, seen in values.items() if len(seen) > 1 and axis not in HEADLINE_AXES]
+    timed = [device for device in DECISIVE_FIRST if device.computes and device in plan.devices][:1]
     return [
         *(f"params.`{name}`" for name in (*headline, "outcome", "device", "path")),
-        "metrics.`sequences_per_second`",
+        *(f"metrics.`{metric_name('sequences_per_second', device)}`" for device in timed),
         *(f"params.`{name}`" for name in ("timed-on", *varying, "phase")),
-        *(f"metrics.`{name}`" for name in _MORE_METRICS),
+        *(f"metrics.`{metric_name(name, device)}`" for device in timed for name in _MORE_METRICS),
     ]
 
 

@@ -151,10 +151,11 @@ def test_a_child_holds_its_variant(root: Path, mlflow: MlflowView) -> None:
         assert child.info.status == ("FINISHED" if record.outcome is Outcome.OK else "FAILED")
         speed = row["sequences_per_second"]
         if speed:
-            assert child.data.metrics["sequences_per_second"] == pytest.approx(float(speed))
-            assert child.data.metrics["peak_memory_bytes"] == record.peak_memory_bytes > 0
+            assert child.data.metrics["sequences_per_second.cpu"] == pytest.approx(float(speed))
+            assert child.data.metrics["peak_memory_bytes.cpu"] == record.peak_memory_bytes > 0
+            assert child.data.tags["harness.memory_source.cpu"] == record.memory_source
         else:
-            assert "sequences_per_second" not in child.data.metrics
+            assert "sequences_per_second.cpu" not in child.data.metrics
             assert "does not require grad" in child.data.tags["harness.error"]
 
 

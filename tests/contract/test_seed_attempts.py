@@ -117,9 +117,13 @@ def test_on_a_cpu_losses_accuracy_plot_and_checkpoint_are_kept_and_shown(tmp_pat
     assert view.statuses == {"FINISHED"}
     assert view.artifacts(child) == {"brnn-mnist-as-written.png", "brnn-mnist-as-written.pt"}
     for name in ("train_loss", "test_loss", "test_accuracy"):
-        told = {point.step: point.value for point in view.client.get_metric_history(child.info.run_id, name)}
+        told = {point.step: point.value for point in view.client.get_metric_history(child.info.run_id, f"{name}.cpu")}
         assert told == {epoch["epoch"]: pytest.approx(epoch[name]) for epoch in epochs}
-    steps = [point.value for point in view.client.get_metric_history(child.info.run_id, "step_loss")]
+    steps = [point.value for point in view.client.get_metric_history(child.info.run_id, "step_loss.cpu")]
     assert steps == pytest.approx(record.results["step_losses"])
+    assert "timed-on" not in child.data.params, "a program times no steps"
+    (parent,) = view.parents
+    told = {name for name in parent.data.params if name.startswith("settings.")}
+    assert told == {"settings.deadline", "settings.replicates", "settings.threads"}
     assert child.data.params["dataset"] == record.results["dataset"]
     assert "MNIST cannot be had" in child.data.tags["harness.dataset_reason"]

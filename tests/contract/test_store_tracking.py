@@ -85,8 +85,8 @@ def test_a_run_is_shown_while_it_goes_on_and_is_whole_when_it_ends(store: Store)
     assert (raises.info.end_time - raises.info.start_time) == 4500
     assert raises.data.params["outcome"] == "backward-error"
     assert raises.data.tags["harness.device"] == "stub+cpu"
-    assert raises.data.metrics["sequences_per_second"] == 32.0
-    assert [m.value for m in client.get_metric_history(raises.info.run_id, "step_ms")] == [500.0, 1000.0, 500.0]
+    assert raises.data.metrics["sequences_per_second.cpu"] == 32.0
+    assert [m.value for m in client.get_metric_history(raises.info.run_id, "step_ms.cpu")] == [500.0, 1000.0, 500.0]
     assert children[FINE.key].info.status == "FINISHED"
 
 
@@ -188,9 +188,9 @@ def test_a_seed_programs_losses_and_files_are_kept(store: Store, tmp_path: Path)
     projection.project(FINE, [record])
     child = children_of(projection.connection, projection.parent)[FINE.key]
     client = projection.connection.client
-    history = client.get_metric_history(child.info.run_id, "train_loss")
+    history = client.get_metric_history(child.info.run_id, "train_loss.cpu")
     assert [(metric.step, metric.value) for metric in history] == [(1, 2.0), (2, 1.0)]
-    assert len(client.get_metric_history(child.info.run_id, "step_loss")) == 1500
+    assert len(client.get_metric_history(child.info.run_id, "step_loss.cpu")) == 1500
     assert [artifact.path for artifact in client.list_artifacts(child.info.run_id)] == ["losses.png"]
 
 

@@ -17,6 +17,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated:DeprecationWarning"),
 ]
 
+REACHED = ["epoch_reached.stub", "step_reached.stub"]
 MESSAGE = "cudnn RNN backward can only be called in training mode"
 
 
@@ -121,6 +122,8 @@ def test_every_child_says_that_it_is_of_the_stub(root: Path) -> None:
         assert child.data.tags["harness.outcome.cpu"] == outcomes[key, Device.CPU]
         assert child.info.status == ("FINISHED" if outcomes[key, Device.STUB] is Outcome.OK else "FAILED")
         timed = outcomes[key, Device.CPU] is Outcome.OK
-        assert ("sequences_per_second" in child.data.metrics) is timed
+        assert ("sequences_per_second.cpu" in child.data.metrics) is timed
         assert child.data.params.get("timed-on") == ("cpu" if timed else None)
-        assert not [name for name in child.data.metrics if "stub" in name]
+        assert child.data.params["outcome.cpu"] == outcomes[key, Device.CPU]
+        assert {name.rpartition(".")[2] for name in child.data.metrics} == {"stub", "cpu"}
+        assert [name for name in sorted(child.data.metrics) if "stub" in name] == REACHED

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from builders import make_plan, make_record, make_records, spoil, with_numbers
+from builders import MESSAGE, make_plan, make_record, make_records, spoil, with_numbers
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -82,6 +82,36 @@ def test_a_run_without_records_claims_nothing() -> None:
     report = render(PLAN, [], "md")
     assert "explains 0 of the 0 records" in report and Caveat.INCOMPLETE in report
     assert "384 on `stub`, `not-run`: no record" in report
+
+
+def test_an_interrupted_run_says_of_how_many_it_speaks() -> None:
+    raised = [r for r in RECORDS if r.device is Device.STUB and r.outcome is Outcome.BACKWARD_ERROR]
+    fine = [r for r in RECORDS if r.device is Device.STUB and r.outcome is Outcome.OK]
+    told = summary(PLAN, [*raised[:17], *fine[:51]]).headline
+    assert told.startswith(f'So far, 17 of the 68 variants that ran (384 are planned) raise "{MESSAGE}" on stub')
+    assert "So far, 0 of the 1 variant that ran (384 are planned) raises" in summary(PLAN, fine[:1]).headline
+    skipped = replace(fine[0], outcome=Outcome.SKIPPED)
+    assert summary(PLAN, [skipped]).headline.endswith("yet: of 384 planned variants 1 was skipped.")
+    on_cpu = summary(make_plan(devices=(Device.CPU,)), [r for r in RECORDS if r.device is Device.CPU][:9]).headline
+    assert on_cpu.endswith("384 variants planned on cpu, of which 9 ran so far, 0 raise.")
+
+
+@pytest.mark.parametrize("amount", [0, 1])
+def test_one_planned_variant_raises(amount: int) -> None:
+    whole = make_plan(devices=(Device.STUB,))
+    outcome = Outcome.BACKWARD_ERROR if amount else Outcome.OK
+    (record, *_) = [r for r in make_records(whole) if r.outcome is outcome]
+    plan = replace(whole, variants=tuple(v for v in whole.variants if v.key == record.key))
+    assert summary(plan, [record]).headline.startswith(f"{amount} of 1 planned variant raises ")
+    assert "yet: the only planned variant is without" in summary(plan, []).headline
+
+
+def test_a_program_states_only_the_settings_that_apply() -> None:
+    plan = replace(PLAN, matrix="seed simple-rnn")
+    assert plan.is_program and not PLAN.is_program
+    stated = section(render(plan, RECORDS, "md"), "Environment")
+    assert "each attempt: as the program has it; deadline 60 s; 1 replicate" in stated
+    assert "learning rate" not in stated and "warm-up" not in stated and "seed 0" not in stated
 
 
 def test_what_raises_is_only_explained_where_its_records_bear_it_out() -> None:

@@ -21,10 +21,11 @@ def history(content: Content, name: str) -> list[tuple[int, float]]:
     return [(point.step, point.value) for point in content.metrics if point.name == name]
 
 
-def test_a_stub_record_alone_has_no_number_and_says_that_it_is_one() -> None:
+def test_a_stub_record_alone_has_no_measured_number_and_says_that_it_is_one() -> None:
     record = replace(cpu_record(RAISES), device=Device.STUB)  # even if it came with numbers
     content = child_content(PLAN, RAISES, [record])
-    assert content.metrics == ()
+    assert values(content) == {"epoch_reached.stub": 3, "step_reached.stub": 6} and len(content.metrics) == 2
+    assert not [name for name in content.tags if name.startswith("harness.memory_source")]
     assert content.name.endswith("[stub]")
     assert content.tags["harness.device"] == content.params["device"] == "stub"
     assert "timed-on" not in content.params
@@ -43,31 +44,44 @@ def test_the_outcome_is_the_stubs_and_the_numbers_are_the_cpus() -> None:
     assert (content.tags["harness.epoch"], content.tags["harness.step"]) == ("2", "1")
     assert content.tags["harness.key"] == RAISES.key
     assert values(content) == {
-        "sequences_per_second": 32.0, "timesteps_per_second": 640.0, "step_ms_median": 500.0, "first_step_ms": 750.0,
-        "epoch_reached": 3, "step_reached": 6, "first_loss": 2.5, "last_loss": 1.5, "peak_memory_bytes": 1000,
-        "attempt_s": 4.0,
+        "sequences_per_second.cpu": 32.0, "timesteps_per_second.cpu": 640.0, "step_ms_median.cpu": 500.0,
+        "first_step_ms.cpu": 750.0, "first_loss.cpu": 2.5, "last_loss.cpu": 1.5, "peak_memory_bytes.cpu": 1000,
+        "attempt_s.cpu": 4.0, "epoch_reached.stub": 2, "step_reached.stub": 1, "epoch_reached.cpu": 3,
+        "step_reached.cpu": 6,
     }  # fmt: skip
-    assert history(content, "step_ms") == [(1, 500.0), (2, 1000.0), (3, 500.0)]
-    assert history(content, "step_ms_warmup") == [(1, 4500.0)]
+    assert content.metrics[0].name == "sequences_per_second.cpu", "Compare offers the first"
+    assert (content.params["outcome.stub"], content.params["outcome.cpu"]) == ("backward-error", "ok")
+    assert content.tags["harness.memory_source.cpu"] == "process RSS"
+    assert "ends in the device it was observed on" in content.tags["mlflow.note.content"]
+    assert history(content, "step_ms.cpu") == [(1, 500.0), (2, 1000.0), (3, 500.0)]
+    assert history(content, "step_ms_warmup.cpu") == [(1, 4500.0)]
 
 
 def test_the_parts_of_a_step_and_the_gradient_are_metrics() -> None:
     block = Sample(2, 4, 4.0, forward_s=1.0, backward_s=2.0, optimizer_s=1.0)
     seen = Exactness(1e-7, float("inf"), "float32", 1e-4, gradient_digest="aa")
     content = child_content(PLAN, FINE, [cpu_record(FINE, samples=(block,), exactness=seen)])
-    assert {"forward_ms": 250.0, "backward_ms": 500.0, "optimizer_ms": 250.0}.items() <= values(content).items()
-    assert values(content)["gradient_error_weights"] == 1e-7
-    assert "gradient_error_input" not in values(content), "MLflow knows no infinity"
-    assert content.params["gradient"] == "differs"
-    assert "gradient" not in child_content(PLAN, FINE, [cpu_record(FINE)]).params
+    parts = {"forward_ms.cpu": 250.0, "backward_ms.cpu": 500.0, "optimizer_ms.cpu": 250.0}
+    assert parts.items() <= values(content).items()
+    assert values(content)["gradient_error_weights.cpu"] == 1e-7
+    assert "gradient_error_input.cpu" not in values(content), "MLflow knows no infinity"
+    assert content.params["gradient.cpu"] == "differs"
+    assert "gradient.cpu" not in child_content(PLAN, FINE, [cpu_record(FINE)]).params
 
 
 def test_what_did_not_end_well_claims_no_speed() -> None:
     content = child_content(PLAN, HANGS, RECORDS[4:])
     assert content.status == "KILLED"
-    assert not {"sequences_per_second", "step_ms_median", "step_ms"} & {point.name for point in content.metrics}
+    names = {point.name for point in content.metrics}
+    assert not {"sequences_per_second.cpu", "step_ms_median.cpu", "step_ms.cpu"} & names
     assert "timed-on" not in content.params
-    assert values(content)["epoch_reached"] == 3
+    assert values(content)["epoch_reached.cpu"] == 3
+
+
+def test_what_timed_no_step_is_not_timed() -> None:
+    content = child_content(PLAN, FINE, [cpu_record(FINE, samples=(), first_step_s=None)])
+    assert content.params["outcome.cpu"] == "ok"
+    assert "timed-on" not in content.params
 
 
 @pytest.mark.parametrize(
@@ -83,21 +97,25 @@ def test_only_ok_is_finished(outcome: str, status: str) -> None:
 
 def test_numbers_that_are_not_finite_are_left_out() -> None:
     content = child_content(PLAN, FINE, [cpu_record(FINE, first_loss=float("inf"), last_loss=float("nan"))])
-    assert not {"first_loss", "last_loss"} & values(content).keys()
+    assert not {"first_loss.cpu", "last_loss.cpu"} & values(content).keys()
 
 
 def test_numbers_are_the_medians_of_the_replicates() -> None:
     found = [cpu_record(FINE, seconds=s, replicate=i) for i, s in enumerate((0.5, 0.25, 8.0))]
-    assert values(child_content(PLAN, FINE, found))["step_ms_median"] == 500.0
+    assert values(child_content(PLAN, FINE, found))["step_ms_median.cpu"] == 500.0
 
 
-def test_a_gpus_numbers_come_first_and_the_cpus_say_whose_they_are() -> None:
+def test_a_gpus_numbers_come_first_and_all_say_whose_they_are() -> None:
     gpu = replace(cpu_record(FINE, seconds=0.25), device=Device.CUDA)
     plan = replace(PLAN, devices=(Device.CPU, Device.CUDA))
     content = child_content(plan, FINE, [cpu_record(FINE), gpu])
-    assert values(content)["step_ms_median"] == 250.0
-    assert values(content)["cpu/step_ms_median"] == 500.0
-    assert content.params["timed-on"] == "cuda"
+    assert content.metrics[0].name == "sequences_per_second.cuda"
+    assert values(content)["step_ms_median.cuda"] == 250.0
+    assert values(content)["step_ms_median.cpu"] == 500.0
+    assert content.params["timed-on"] == "cuda+cpu"
+    assert "metrics.`sequences_per_second.cuda`" in views.table_columns(plan)
+    assert "metrics.`sequences_per_second.cpu`" not in views.table_columns(plan)
+    assert not [name for name in views.table_columns(replace(PLAN, devices=(Device.STUB,))) if "metrics" in name]
 
 
 def test_an_axis_that_has_a_facts_name_keeps_its_value() -> None:
@@ -115,9 +133,9 @@ def test_a_seed_programs_losses_are_told_by_epoch_and_its_files_go_along(tmp_pat
         "step_losses": [2.5, None, 1.5], "plot": str(plot), "checkpoint": str(tmp_path / "gone.pt"),
     }  # fmt: skip
     content = child_content(PLAN, FINE, [cpu_record(FINE, results=results)])
-    assert history(content, "train_loss") == [(1, 2.0)]
-    assert history(content, "test_accuracy") == [(1, 0.5)]
-    assert history(content, "step_loss") == [(1, 2.5), (3, 1.5)]
+    assert history(content, "train_loss.cpu") == [(1, 2.0)]
+    assert history(content, "test_accuracy.cpu") == [(1, 0.5)]
+    assert history(content, "step_loss.cpu") == [(1, 2.5), (3, 1.5)]
     assert content.files == (plot,)
     assert content.params["dataset"] == "digits of scikit-learn"
     assert content.tags["harness.dataset_reason"] == "MNIST cannot be had"
@@ -151,6 +169,14 @@ def test_the_parent_says_what_was_run_and_what_came_of_it() -> None:
     assert "``A | `small` one``" in note.replace("`` ", "``").replace(" ``", "``")
 
 
+def test_the_parent_of_a_program_tells_the_settings_that_apply_only() -> None:
+    plan = replace(PLAN, matrix="seed simple-rnn", variants=(FINE,))
+    content = parent_content(plan, RECORDS[2:4], status="FINISHED")
+    settings = {name for name in content.params if name.startswith("settings.")}
+    assert settings == {"settings.deadline", "settings.replicates", "settings.threads"}
+    assert "**1 variant** of" in content.tags["mlflow.note.content"]
+
+
 def test_times_are_the_attempts_own() -> None:
     assert span_ms(RECORDS[:2], PLAN.created) == (1738315801500, 1738315806000)
     assert span_ms([Record(RUN, "k", "l", Device.CPU, Outcome.CRASH)], PLAN.created) == (1738315800000, 1738315800000)
@@ -161,7 +187,7 @@ def test_the_prepared_table_shows_the_axes_the_outcome_and_the_speed_of_this_run
     assert state["searchFilter"] == "tags.mlflow.parentRunId = 'parent-id'"
     assert state["selectedColumns"][:9] == [
         "params.`cell`", "params.`bidirectional`", "params.`cudnn`", "params.`placement`", "params.`outcome`",
-        "params.`device`", "params.`path`", "metrics.`sequences_per_second`", "params.`timed-on`",
+        "params.`device`", "params.`path`", "metrics.`sequences_per_second.cpu`", "params.`timed-on`",
     ]  # fmt: skip
     assert "params.`layers`" not in state["selectedColumns"]
     more = replace(PLAN, variants=(*PLAN.variants, variant(layers=3)))

@@ -11,7 +11,6 @@ from harness.report.claims import switches_after_forward
 from harness.report.evidence import Evidence
 from harness.report.fixes import Advice, Fix, Table
 from harness.report.sections.learnt import in_words
-from harness.report.sections.training import SEED
 
 CREDIBLE = {
     Wants.TRAIN: (Advice.USE, Advice.AS_WANTED, Advice.UNMEASURED),
@@ -64,7 +63,7 @@ def _too_late(evidence: Evidence, device: Device) -> str:
 def _cures(evidence: Evidence) -> Iterator[str]:
     if not evidence.fixes:
         yield "**What helps**: this run compares no fixes; `harness run matrix fixes` does."
-        if evidence.plan.matrix.startswith(SEED):
+        if evidence.plan.is_program:
             yield f"**The same program, cured**: {text.code(f'harness run {evidence.plan.matrix} --fixed')}."
         return
     for wants, aim in AIMS.items():

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pandas as pd
 
-from harness.model import Device
+from harness.model import Device, Plan
 from harness.report import text
 from harness.report.evidence import Evidence
 
@@ -34,15 +34,25 @@ def environment(evidence: Evidence) -> str:
         for name, value in evidence.plan.environment.items()
         if value is not None and value != ""
     ]
-    s = evidence.plan.settings
-    known.append(
-        f"- each attempt: {text.count(s.epochs, 'epoch')} of {text.count(s.steps, 'step')}, "
+    known.append(f"- each attempt: {_settings(evidence.plan)}")
+    parts = ["## Environment", "\n".join(known), _facts_table(evidence)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _settings(plan: Plan) -> str:
+    """The settings that apply."""
+    s = plan.settings
+    if plan.is_program:
+        return (
+            f"as the program has it; deadline {s.deadline:g} s; "
+            f"{text.count(s.replicates, 'replicate')} on devices that compute"
+        )
+    return (
+        f"{text.count(s.epochs, 'epoch')} of {text.count(s.steps, 'step')}, "
         f"{text.count(s.evaluation_steps, 'evaluation step')} after each; warm-up: the first "
         f"{text.count(s.warmup_epochs, 'epoch')}; learning rate {s.learning_rate:g}, seed {s.seed}, "
         f"deadline {s.deadline:g} s; {text.count(s.replicates, 'replicate')} where time is taken"
     )
-    parts = ["## Environment", "\n".join(known), _facts_table(evidence)]
-    return "\n\n".join(part for part in parts if part)
 
 
 def mixed_facts(evidence: Evidence) -> list[str]:

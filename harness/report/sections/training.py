@@ -11,15 +11,12 @@ from harness.model import Outcome, Record
 from harness.report import text
 from harness.report.evidence import Evidence
 
-SEED = "seed "
-"""How the name of the matrix of a seed program begins."""
-
 NUMBERS = {"train_loss": "training loss", "test_loss": "test loss"}
 
 
 def training(evidence: Evidence) -> str:
     """One paragraph and table per attempt; empty where the plan is no seed program's."""
-    if not evidence.plan.matrix.startswith(SEED):
+    if not evidence.plan.is_program:
         return ""
     parts = [_attempt(record) for record in evidence.counted if record.device.computes]
     if not any(parts):
