@@ -43,5 +43,4 @@ def stub_run(context: click.Context, /, command: tuple[str, ...]) -> None:
     """
     from harness import stub
 
-    click.echo(f"harness: {stub.NOTICE}", err=True)
-    context.exit(stub.run(command))
+    context.exit(stub.run(command, started=lambda: click.echo(f"harness: {stub.NOTICE}", err=True)))

@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -22,8 +22,10 @@ NOTICE = "on the stub no kernel runs and every result is zero: errors are real, 
 _SIGNALLED = 128
 
 
-def run(argv: Sequence[str], base: Mapping[str, str] | None = None) -> int:
-    """Run a command with the stub in front, wait for it, and return its own exit code."""
+def run(
+    argv: Sequence[str], base: Mapping[str, str] | None = None, *, started: Callable[[], object] = lambda: None
+) -> int:
+    """Run a command with the stub in front, wait for it, and return its own exit code; ``started`` is called once."""
     if not argv:
         raise UsageError(
             "There is no command to run with the stub.", "For example: harness stub run -- python train.py"
@@ -35,6 +37,7 @@ def run(argv: Sequence[str], base: Mapping[str, str] | None = None) -> int:
     except OSError as error:
         raise UsageError(f"The command {argv[0]} cannot be run: {error.strerror}.", "Check its spelling.") from error
     with _signals_passed_on(process):
+        started()
         code = process.wait()
     return code if code >= 0 else _SIGNALLED - code
 

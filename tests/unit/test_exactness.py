@@ -264,9 +264,9 @@ def test_an_attempt_that_fails_has_none() -> None:
 
 
 def test_timed_blocks_come_after_the_epochs_and_are_about_as_long_as_asked() -> None:
-    ended = run(replace(SETTINGS, timed_blocks=4, block_ms=20.0))
+    ended = run(replace(SETTINGS, timed_blocks=2, block_ms=200.0))
     steady = [sample for sample in ended.samples if sample.steady]
-    assert [sample.epoch for sample in steady] == [3, 4, 5, 6]
+    assert [sample.epoch for sample in steady] == [3, 4]
     assert [sample.epoch for sample in ended.samples if not sample.steady] == [1, 1, 2]
     assert all(sample.steps > 1 and not sample.warmup for sample in steady)
     assert (ended.phase, ended.epoch, ended.step) == (run().phase, 2, 2)
