@@ -49,3 +49,9 @@ def _first_cells(text: str) -> set[str]:
     """The names in the first column of the tables in ``text``."""
     rows = re.findall(r"^\| (`[^|]*`) \|", text, re.MULTILINE)
     return {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+
+
+def test_the_readme_has_no_placeholder_left() -> None:
+    """A line of one capitalised word is where something was to be filled in."""
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert [line for line in lines if re.fullmatch(r"[A-Z][A-Z_]{3,}", line.strip())] == []
