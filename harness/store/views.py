@@ -28,6 +28,7 @@ _MORE_METRICS = ("timesteps_per_second", "step_ms_median", "peak_memory_bytes", 
 _PINNED = {"attributes.`Run Name`": 110, "attributes.`Created`": 115}
 """Columns that MLflow always shows, at their least width: the axes say what the name says."""
 
+_METRIC_WIDTH = 200
 _WIDTHS = {
     "cell": 75,
     "bidirectional": 100,
@@ -78,7 +79,12 @@ def view_state(plan: Plan, parent: str) -> dict[str, Any]:
         "modelVersionFilter": "All Runs",
         "selectedColumns": columns,
         "columnOrder": [*_PINNED, *columns],
-        "columnWidths": _PINNED | {f"params.`{name}`": width for name, width in _WIDTHS.items()},
+        "columnWidths": {
+            **_PINNED,
+            **{f"params.`{name}`": width for name, width in _WIDTHS.items()},
+            # Wide enough for the device at the end of the name, which says whose number it is.
+            **{column: _METRIC_WIDTH for column in columns if column.startswith("metrics.")},
+        },
         "runsExpanded": {},
         "runsPinned": [],
         "runsHidden": [],
