@@ -209,7 +209,9 @@ class Order:
     program: str = ""
     """Path of a seed program to run instead of the matrix's own step loop; empty for a matrix variant."""
     arguments: tuple[str, ...] = ()
-    schema: int = 2
+    sitting: int = 1
+    """Which sitting of the run asked for it: 1 is the original ``run``, every resume is one more."""
+    schema: int = 3
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _NAN_SURVIVES
 
@@ -280,7 +282,11 @@ class Record:
     exit_code: int | None = None
     signal: str | None = None
     output_tail: str | None = None
-    schema: int = 2
+    silent_s: float | None = None
+    """Only of a timeout: for how many seconds the breadcrumb had stood still when the deadline came."""
+    sitting: int = 1
+    """Which sitting of the run made this record: 1 is the original ``run``, every resume is one more."""
+    schema: int = 3
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _NAN_SURVIVES
 

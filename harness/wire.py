@@ -8,6 +8,8 @@ History:
 - order 1, record 1, plan 1: the first.
 - order 2, plan 2: settings have ``timed_blocks`` and ``block_ms``; record 2: samples have their parts and the machine's
   state, records their exactness. What was written before is read with these absent.
+- order 3, record 3: both say which ``sitting`` of the run they belong to; a timeout has ``silent_s``. What was written
+  before belongs to the first sitting, and says of no timeout whether it was silent.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ from pydantic_core import PydanticSerializationError
 from harness.errors import JournalError
 from harness.model import Order, Phase, Plan, Record
 
-ORDER_SCHEMA = 2
-RECORD_SCHEMA = 2
+ORDER_SCHEMA = 3
+RECORD_SCHEMA = 3
 PLAN_SCHEMA = 2
 
 _NEWEST: dict[type, int] = {Order: ORDER_SCHEMA, Record: RECORD_SCHEMA, Plan: PLAN_SCHEMA}

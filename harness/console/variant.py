@@ -30,7 +30,7 @@ MOST_LISTED = 40
 
 _ELSEWHERE = frozenset(
     ("run", "key", "label", "device", "outcome", "replicate", "attempt", "phase", "epoch", "step", "error_type")
-) | {"error_message", "traceback_tail", "output_tail", "sightings", "samples", "facts", "results", "schema"}
+) | {"error_message", "traceback_tail", "output_tail", "sightings", "samples", "facts", "results", "sitting", "schema"}
 """Fields of a record that have a place of their own in the text; all others follow by their names."""
 
 
@@ -124,6 +124,7 @@ def record_lines(record: Record) -> Iterator[str]:
     number = (
         f", replicate {record.replicate}, attempt {record.attempt}" if record.replicate + record.attempt > 1 else ""
     )
+    number += f", sitting {record.sitting}" if record.sitting > 1 else ""
     yield f"on {device_words(record.device)}{number}: {record.outcome}"
     where = [f"{record.phase}"] if record.phase else []
     where += [f"epoch {record.epoch}"] if record.epoch else []

@@ -47,8 +47,8 @@ def _own_record(ward: Ward) -> tuple[Record | None, str | None]:
     except JournalError as error:
         return None, f"its record cannot be read: {error}"
     order = ward.order
-    told = (order.run, order.variant.key, order.device, order.replicate, order.attempt)
-    if (record.run, record.key, record.device, record.replicate, record.attempt) != told:
+    told = (order.run, order.variant.key, order.device, order.replicate, order.attempt, order.sitting)
+    if (record.run, record.key, record.device, record.replicate, record.attempt, record.sitting) != told:
         return None, "its record is about another attempt"
     return record, None
 
@@ -90,6 +90,7 @@ def _blank(ward: Ward, outcome: Outcome) -> Record:
         outcome,
         replicate=order.replicate,
         attempt=order.attempt,
+        sitting=order.sitting,
         phase=phase,
         epoch=epoch,
         step=step,

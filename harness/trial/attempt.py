@@ -29,7 +29,7 @@ def run_order(order: Order, crumb: Breadcrumb) -> Record:
     started = datetime.now(UTC).isoformat(timespec="milliseconds")
     began = time.perf_counter()
     record = Record(order.run, order.variant.key, order.variant.label, order.device, Outcome.OK)
-    record = replace(record, replicate=order.replicate, attempt=order.attempt, started=started)
+    record = replace(record, replicate=order.replicate, attempt=order.attempt, sitting=order.sitting, started=started)
     record = _run_program(order, crumb, record) if order.program else _run_variant(order, crumb, record)
     return replace(record, wall_s=time.perf_counter() - began, facts={**_facts(order.device), **record.facts})
 

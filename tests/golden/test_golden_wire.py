@@ -30,7 +30,7 @@ from harness.wire import ORDER_SCHEMA, PLAN_SCHEMA, RECORD_SCHEMA, dump, load
 
 FOLDER = Path(__file__).parent / "wire"
 VARIANT = make_variant({"cell": "gru", "placement": "eval-after-epoch", "dropout": 0.5, "layers": 2})
-ORDER = Order("20260101-000000-abcde", VARIANT, Device.CPU, Settings(epochs=2), replicate=1, attempt=2)
+ORDER = Order("20260101-000000-abcde", VARIANT, Device.CPU, Settings(epochs=2), replicate=1, attempt=2, sitting=2)
 PLAN = Plan(
     run="20260101-000000-abcde",
     matrix="quick",
@@ -60,6 +60,8 @@ RECORD = Record(
     first_loss=1.5,
     last_loss=float("nan"),
     facts={"stub": False, "device_name": "a GPU", "threads": 1},
+    silent_s=0.5,
+    sitting=2,
 )
 NEWEST = {"order": (ORDER, ORDER_SCHEMA), "plan": (PLAN, PLAN_SCHEMA), "record": (RECORD, RECORD_SCHEMA)}
 

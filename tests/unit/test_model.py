@@ -144,7 +144,7 @@ def test_a_noun_cannot_be_changed(thing: object) -> None:
 
 
 def test_what_was_not_observed_is_none_or_empty_and_never_zero() -> None:
-    told = {"run", "key", "label", "device", "outcome", "replicate", "attempt", "schema"}
+    told = {"run", "key", "label", "device", "outcome", "replicate", "attempt", "sitting", "schema"}
     for field in fields(Record):
         if field.name not in told:
             assert getattr(RECORD, field.name) in (None, (), {}), field.name

@@ -114,6 +114,7 @@ def test_every_signal_has_some_name(ward: Ward, signum: int) -> None:
         (line(replace(OWN, device=Device.CUDA)), "another attempt"),
         (line(replace(OWN, replicate=0)), "another attempt"),
         (line(replace(OWN, attempt=1)), "another attempt"),
+        (line(replace(OWN, sitting=2)), "another attempt"),
     ],
 )
 def test_any_other_record_is_not_believed(ward: Ward, result: bytes, complaint: str) -> None:

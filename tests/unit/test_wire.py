@@ -67,6 +67,7 @@ orders = st.builds(
     counts,
     text,
     st.lists(text, max_size=2).map(tuple),
+    sitting=counts,
 )
 plans = st.builds(
     Plan,
@@ -101,7 +102,7 @@ OPTIONAL: dict[str, st.SearchStrategy[object]] = {
     "path": st.sampled_from(KernelPath),
 }
 TOLD = {"run", "key", "label", "device", "outcome", "replicate", "attempt", "sightings", "samples"}
-TOLD |= {"results", "facts", "schema"}
+TOLD |= {"results", "facts", "sitting", "schema"}
 # A field that this table does not know yet is in the round trip all the same.
 HINTS = get_type_hints(Record)
 OPTIONAL |= {f.name: st.from_type(HINTS[f.name]) for f in fields(Record) if f.name not in TOLD | set(OPTIONAL)}
@@ -110,6 +111,7 @@ records = st.builds(
     *(text, text, text, st.sampled_from(Device), st.sampled_from(Outcome)),
     replicate=counts,
     attempt=counts,
+    sitting=counts,
     sightings=st.lists(sightings, max_size=2).map(tuple),
     samples=st.lists(samples, max_size=2).map(tuple),
     results=st.dictionaries(text, anything, max_size=2),
@@ -170,6 +172,7 @@ def test_what_the_first_version_wrote_is_read_with_the_new_fields_absent() -> No
     )
     old = load(Record, line)
     assert old == replace(record(), samples=(Sample(1, 6, 0.5, warmup=True),), schema=1)
+    assert (old.sitting, old.silent_s) == (1, None)
     assert old.exactness is old.samples[0].machine is old.samples[0].forward_s is None
     settings = json.loads(dump(THINGS[2]))["settings"]
     del settings["timed_blocks"], settings["block_ms"]
