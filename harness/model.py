@@ -41,6 +41,17 @@ class Outcome(StrEnum):
     NOT_RUN = "not-run"
 
 
+class Stall(StrEnum):
+    """Why an attempt was not done by its deadline: it no longer moved, or it moved and had more to do."""
+
+    HUNG = "hung"
+    SLOW = "slow"
+
+
+HUNG_SHARE = 0.5
+"""An attempt hung if its breadcrumb stood still for this share of its deadline, or more, up to the deadline."""
+
+
 class Phase(StrEnum):
     """How far an attempt got."""
 
@@ -282,6 +293,8 @@ class Record:
     exit_code: int | None = None
     signal: str | None = None
     output_tail: str | None = None
+    deadline_s: float | None = None
+    """Only of a timeout: how many seconds the attempt was given."""
     silent_s: float | None = None
     """Only of a timeout: for how many seconds the breadcrumb had stood still when the deadline came."""
     sitting: int = 1
@@ -289,6 +302,13 @@ class Record:
     schema: int = 3
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _NAN_SURVIVES
+
+    @property
+    def stall(self) -> Stall | None:
+        """Of a timeout whose breadcrumb was watched: whether the attempt hung or was slow."""
+        if self.outcome is not Outcome.TIMEOUT or self.deadline_s is None or self.silent_s is None:
+            return None
+        return Stall.HUNG if self.silent_s >= HUNG_SHARE * self.deadline_s else Stall.SLOW
 
 
 class Caveat(StrEnum):

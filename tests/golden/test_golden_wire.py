@@ -60,6 +60,7 @@ RECORD = Record(
     first_loss=1.5,
     last_loss=float("nan"),
     facts={"stub": False, "device_name": "a GPU", "threads": 1},
+    deadline_s=60.0,
     silent_s=0.5,
     sitting=2,
 )
