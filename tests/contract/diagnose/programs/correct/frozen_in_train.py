@@ -1,0 +1,36 @@
+"""A frozen encoder without dropout stays in training mode, and passes the gradient on to what is in front of it.
+
+verdict: silent
+"""
+
+import torch
+from torch import nn
+
+
+class Adapted(nn.Module):
+    def __init__(self, encoder):
+        super().__init__()
+        self.adapter = nn.Linear(3, 5)
+        self.encoder = encoder
+        self.head = nn.Linear(6, 2)
+
+    def forward(self, x):
+        return self.head(self.encoder(self.adapter(x))[0][-1])
+
+
+def main():
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = Adapted(nn.LSTM(5, 6)).to(device)
+    model.encoder.requires_grad_(False)
+    optimizer = torch.optim.SGD((p for p in model.parameters() if p.requires_grad), lr=0.1)
+    for _epoch in range(2):
+        model.train()
+        for _step in range(2):
+            x, y = torch.randn(6, 4, 3, device=device), torch.randint(2, (4,)).to(device)
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+
+
+if __name__ == "__main__":
+    main()
