@@ -87,18 +87,28 @@ def caller(depth: int = 1) -> FrameType | None:
 
 
 def called_root(stack: list[FrameType], module: nn.Module) -> tuple[nn.Module, str]:
-    """The outermost module on the stack that contains ``module``, and the name of ``module`` in it."""
+    """The outermost module on the stack that contains ``module``, and the name of ``module`` in it.
+
+    One that was called counts before one of which another method runs, such as an ``encode()`` called from outside.
+    """
+    methods: list[FrameType] = []
     for frame in reversed(stack):
-        if frame.f_code.co_name not in ("_call_impl", "forward"):
-            continue
-        root = module_of(frame)
-        # What torch.compile wraps is called next, under the name its author knows.
-        if root is None or root is module or "_orig_mod" in root._modules:
-            continue
-        name = name_in(root, module)
-        if name is not None:
-            return root, name
-    return module, ""
+        if frame.f_code.co_name in ("_call_impl", "forward"):
+            named = _named_by(frame, module)
+            if named is not None:
+                return named
+        else:
+            methods.append(frame)
+    return next((named for frame in methods if (named := _named_by(frame, module)) is not None), (module, ""))
+
+
+def _named_by(frame: FrameType, module: nn.Module) -> tuple[nn.Module, str] | None:
+    root = module_of(frame)
+    # What torch.compile wraps is called next, under the name its author knows.
+    if root is None or root is module or "_orig_mod" in root._modules:
+        return None
+    name = name_in(root, module)
+    return None if name is None else (root, name)
 
 
 _names: WeakKeyDictionary[nn.Module, tuple[ref[nn.Module], str]] = WeakKeyDictionary()

@@ -78,8 +78,8 @@ def _switched(module: nn.Module, training: bool) -> None:
             break
         if owner is not None:
             through, how = owner, _spelling(frame, training)
-    name = None if through is None else name_in(through, module)
-    _note(module, Switch(training, how, type(through).__name__ if through else "", name or "", sites_of(stack)))
+    parent, name = ("", None) if through is None else (type(through).__name__, name_in(through, module))
+    _note(module, Switch(training, how, parent, name or "", sites_of(stack)))
 
 
 def _spelling(frame: FrameType, training: bool) -> str:

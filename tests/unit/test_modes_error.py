@@ -193,6 +193,35 @@ def test_the_root_is_the_outermost_module_that_was_called() -> None:
         assert caught(lambda: nn.Sequential(whole["student"])(X).backward()).module == "0.encoder.1.0"
 
 
+def test_a_method_that_is_not_forward_names_its_module_too() -> None:
+    class Reader(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = Net()
+
+        def encode(self, sequence: Tensor) -> Tensor:
+            return self.net.encoder[1][0](sequence)[0]
+
+    reader = Reader().eval()
+    with guard():
+        error = caught(lambda: reader.encode(X).sum().backward())
+    assert (error.module, error.root) == ("net.encoder.1.0", "Reader")
+
+
+@pytest.mark.parametrize("length", [0, None])
+def test_a_module_with_a_length_of_its_own_is_not_taken_for_none(length: int | None) -> None:
+    class Sized(Net):
+        def __len__(self) -> int:
+            if length is None:
+                raise TypeError("has no length")
+            return length
+
+    with guard():
+        net = Sized().eval()
+        error = caught(lambda: net(X).backward())
+    assert "(eval() on Sized, which contains it as 'encoder.1.0')" in error.switch
+
+
 def test_a_renamed_module_is_told_by_its_new_name() -> None:
     net = Net().eval()
     with guard():
