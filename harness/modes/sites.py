@@ -15,7 +15,8 @@ from torch import nn
 
 _OWN = str(Path(__file__).parent)
 _TORCH = str(Path(torch.__file__).parent)
-_MACHINERY = (_OWN, _TORCH)
+_DIAGNOSE = str(Path(__file__).parents[1] / "diagnose")
+_MACHINERY = (_OWN, _DIAGNOSE, _TORCH)
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _DEEPEST = 400
 _KEPT = 32

@@ -66,18 +66,26 @@ def _note(module: nn.Module, switch: Switch) -> None:
         listener(module, switch)
 
 
-def _switched(module: nn.Module, training: bool) -> None:
-    stack = frames(sys._getframe(2))
+def asked_by(stack: list[FrameType], training: bool) -> tuple[list[FrameType], nn.Module | None, str]:
+    """Who asked for the switch that is going on in ``stack``.
+
+    Returns the stack from the line that asked outwards, the module that ``train()`` or ``eval()`` was called on (None
+    for a bare assignment), and how the call was written.
+    """
     through: nn.Module | None = None
     how = f"training = {training}"
     for depth, frame in enumerate(stack):
         owner = module_of(frame) if frame.f_code.co_name in ("train", "eval") else None
         if not is_machinery(frame.f_code) and (owner is None or owner is not through):
             # Not an override of train() that merely calls super(): this line asked for the switch.
-            stack = stack[depth:]
-            break
+            return stack[depth:], through, how
         if owner is not None:
             through, how = owner, _spelling(frame, training)
+    return stack, through, how
+
+
+def _switched(module: nn.Module, training: bool) -> None:
+    stack, through, how = asked_by(frames(sys._getframe(2)), training)
     parent, name = ("", None) if through is None else (type(through).__name__, name_in(through, module))
     _note(module, Switch(training, how, parent, name or "", sites_of(stack)))
 
