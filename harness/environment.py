@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import harness
@@ -27,6 +28,16 @@ def environment() -> dict[str, Any]:
         except metadata.PackageNotFoundError:
             continue
     return facts | _git()
+
+
+def processor() -> str:
+    """The name of this machine's processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.machine()
 
 
 def _git() -> dict[str, Any]:

@@ -48,6 +48,12 @@ class StoreError(HarnessError):
     """The store cannot be read or written."""
 
 
+class RunBusyError(StoreError):
+    """Another coordinator is at work on the run: nothing has failed, but it is not to be had now."""
+
+    exit_code = 2
+
+
 class JournalError(StoreError):
     """A journal or plan file is damaged or was written by a newer harness."""
 

@@ -75,6 +75,13 @@ def write_whole(path: Path, content: str | bytes) -> Path:
     return path
 
 
+def remove_drafts(folder: Path) -> None:
+    """Remove what writers of ``folder`` that were killed have left half-written. Only where nobody writes."""
+    for draft in folder.glob(".*.part"):
+        with suppress(OSError):
+            draft.unlink()
+
+
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
     """Create ``folder`` and the parents it lacks; if the block fails, all that was created empty is removed.

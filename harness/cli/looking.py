@@ -32,9 +32,32 @@ def report(store: Path, /, run: str | None, form: Any) -> None:
     """
     from harness.report import render
     from harness.store.journal import read_plan, read_records
+    from harness.store.sittings import read_sittings
 
     folder = store_at(store, {}).find(run)
-    click.echo(render(read_plan(folder), read_records(folder), form), nl=False)
+    plan = read_plan(folder)
+    click.echo(render(plan, read_records(folder), form, sittings=read_sittings(folder, plan)), nl=False)
+
+
+@cli.command()
+@click.argument("run", required=False)
+@click.option("--all", "every", is_flag=True, help="One line for each run of the store, oldest first.")
+@click.option("--json", "as_json", is_flag=True, help="The same for programs: one object, or a list with --all.")
+@click.pass_obj
+def status(store: Path, /, run: str | None, every: bool, as_json: bool) -> None:
+    """Show how a run (the latest by default) stands: planned, recorded, missing, and whether it is being run now.
+
+    \b
+    Examples:
+      harness status
+      harness status --all
+      harness status 20260301-101500-7k3fq --json
+    """
+    from harness import console
+
+    if every and run is not None:
+        raise click.UsageError("--all is about every run: leave out RUN")
+    console.show_standings(store_at(store, {}), run, every=every, as_json=as_json)
 
 
 @cli.command()
@@ -135,4 +158,4 @@ def sync(store: Path, /, run: str | None, **options: Any) -> None:
     from harness import campaign, console
 
     target = store_at(store, options)
-    console.show_synced(campaign.sync_run(target, run), target.uri)
+    console.show_synced(campaign.sync_run(target, run, console.tell), target.uri)

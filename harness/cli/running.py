@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from harness.cli.options import (
     selection,
     store_at,
 )
+from harness.cli.resuming import ONLY_FAILED, RESUME, RETRY, resumption
 from harness.cli.root import cli
 
 
@@ -38,6 +40,9 @@ def run() -> None:
 @GLOBS
 @DEVICE
 @REPLICATES
+@RESUME
+@RETRY
+@ONLY_FAILED
 @click.option("--dry-run", is_flag=True, help="List what would run, as `harness plan` does.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only where the report is.")
 @NO_TRACKING
@@ -53,14 +58,19 @@ def run_matrix(store: Path, /, name: str, dry_run: bool, quiet: bool, **options:
       harness run matrix -a cell=lstm,gru -a placement=eval-always
       harness run matrix -k 'cell=lstm*placement=eval*' --dry-run
       harness run matrix my-matrix.yaml
+      harness run matrix --resume           goes on with the latest unfinished run
     """
     from harness import campaign, console
 
+    asked = resumption(options)
     chosen = selection(name, options)
+    if dry_run and asked:
+        return console.show_remaining(*campaign.look_ahead(store_at(store, options), asked))
     if dry_run:
         return console.show_plan(campaign.choose(chosen))
+    go = partial(campaign.resume_matrix, asked) if asked else partial(campaign.run_matrix, chosen)
     with console.RunConsole(quiet=quiet) as listener:
-        finished = campaign.run_matrix(chosen, conditions(store, options), listener)
+        finished = go(conditions(store, options), listener)
     return console.show_finished(finished, store_at(store, options), quiet=quiet)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from harness.console.checked import show_accept, show_check
 from harness.console.compared import show_comparison
 from harness.console.live import RunConsole
-from harness.console.shown import serve_ui, show_finished, show_plan, show_seed, show_stub, show_synced
+from harness.console.shown import serve_ui, show_finished, show_plan, show_seed, show_stub, show_synced, tell
+from harness.console.standing import show_remaining, show_standings
 from harness.console.variant import show_script, show_variant
 
 __all__ = [
@@ -16,9 +17,12 @@ __all__ = [
     "show_comparison",
     "show_finished",
     "show_plan",
+    "show_remaining",
     "show_script",
     "show_seed",
+    "show_standings",
     "show_stub",
     "show_synced",
     "show_variant",
+    "tell",
 ]

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from harness.model import Outcome, Plan, Record
 from harness.quoting import one_line
+from harness.sittings import Sitting
 
 STYLES = {
     Outcome.OK: "green",
@@ -79,8 +80,23 @@ class RunConsole:
         variants, attempts = _count(len(plan.variants), "variant"), _count(plan.attempts, "attempt")
         self._say(f"run {plan.run}: {variants} of {escape(plan.matrix)} on {devices}, {attempts}")
         for note in plan.notes:
-            self._say(f"note: {escape(note)}")
-        self._task = self._progress.add_task("running", total=plan.attempts, counts="")
+            self.noted(note)
+        self._begin(plan.attempts)
+
+    def resumed(self, plan: Plan, sitting: Sitting, attempts: int) -> None:
+        """See ``campaign.Listener``."""
+        left = f"{attempts} of {_count(plan.attempts, 'attempt')}"
+        self._say(f"run {plan.run} goes on: {left} of {escape(plan.matrix)}, sitting {sitting.number}")
+        for difference in sitting.differences:
+            self.noted(f"not as in sitting 1: {difference}")
+        self._begin(attempts)
+
+    def noted(self, sentence: str) -> None:
+        """See ``campaign.Listener``."""
+        self._say(f"note: {escape(one_line(sentence, 1000))}")
+
+    def _begin(self, attempts: int) -> None:
+        self._task = self._progress.add_task("running", total=attempts, counts="")
         self._progress.start()
 
     def recorded(self, record: Record) -> None:

@@ -85,12 +85,17 @@ def _show_places(finished: Finished, store: Store) -> None:
     if finished.tracked:
         click.echo(f"MLflow: {public(store.uri)} (`harness ui` opens it)")
     for caveat in finished.caveats:
-        click.echo(f"note: {one_line(caveat, 1000)}", err=True)  # what to do about it stands at its end
+        tell(caveat)  # what to do about it stands at its end
 
 
 def _near(path: Path) -> Path:
     """``path`` from the current folder where it lies below it: shorter, and what a person would type."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def tell(sentence: str) -> None:
+    """Something that the person should know, beside what the command is about."""
+    click.echo(f"note: {one_line(sentence, 1000)}", err=True)
 
 
 def show_synced(run: str, uri: str) -> None:
@@ -108,7 +113,7 @@ def serve_ui(store: Store, port: int, run: str | None) -> None:
 
     if run is not None:
         store.find(run)  # before anything is started
-    with serving(store, port) as process:
+    with serving(store, port, tell=tell) as process:
         found = links(store, port, run)
         click.echo(f"MLflow's UI: {found.home} (on this machine only; Ctrl-C ends it)")
         if found.table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -64,6 +64,24 @@ def open_site(choice: str) -> Site:
             return _with_cuda(Site())
         case _:
             return _auto()
+
+
+def reopen_site(devices: Iterable[Device]) -> Site:
+    """The site that has exactly ``devices``: for a run that was planned on them.
+
+    Raises:
+        DeviceUnavailableError: one of them is not to be had here.
+        LaunchError: no worker process can be started.
+    """
+    makers = {Device.CPU: _with_cpu, Device.CUDA: _with_cuda, Device.STUB: _with_stub}
+    site = Site()
+    try:
+        for device in devices:
+            makers[device](site)
+    except BaseException:
+        site.close()
+        raise
+    return site
 
 
 def _auto() -> Site:

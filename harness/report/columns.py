@@ -207,6 +207,11 @@ OBSERVED = (
         lambda r: r.superseded,
         show=_whole,
     ),
+    _text_column(
+        "sitting",
+        "which sittings of the run made these attempts: 1 is the original run, every resume is one more",
+        lambda r: "+".join(map(str, sorted({record.sitting for record in r.records}))) or None,
+    ),
     _text_column("torch_version", "PyTorch, as the attempts saw it", _fact("torch")),
     _text_column("cuda_version", "CUDA, as the attempts saw it", _fact("cuda")),
     _text_column("cudnn_version", "cuDNN, as the attempts saw it", _fact("cudnn")),

@@ -15,6 +15,7 @@ from harness.report.frame import axes_of, frame_of
 from harness.report.learning import Learnt, learn
 from harness.results import Result, collect
 from harness.rule import RuleCheck, check_rule
+from harness.sittings import Sitting, first_sitting
 
 
 @dataclass(frozen=True)
@@ -25,14 +26,22 @@ class Evidence:
     results: tuple[Result, ...]
     strays: int = 0
     extra_caveats: tuple[str, ...] = ()
+    sittings: tuple[Sitting, ...] = ()
     pictures: dict[str, str] = field(default_factory=dict)
     """Plots that lie beside the report, by name without suffix, with what they show; filled in once they are drawn."""
 
     @classmethod
-    def of(cls, plan: Plan, records: Sequence[Record], extra_caveats: Sequence[str] = ()) -> Evidence:
-        """Gather ``records`` under ``plan``."""
+    def of(
+        cls,
+        plan: Plan,
+        records: Sequence[Record],
+        extra_caveats: Sequence[str] = (),
+        sittings: Sequence[Sitting] = (),
+    ) -> Evidence:
+        """Gather ``records`` under ``plan``; of ``sittings`` the first is known from the plan."""
         collection = collect(plan, records)
-        return cls(plan, collection.results, collection.strays, tuple(extra_caveats))
+        known = tuple(sittings) or (first_sitting(plan),)
+        return cls(plan, collection.results, collection.strays, tuple(extra_caveats), known)
 
     @cached_property
     def frame(self) -> pd.DataFrame:

@@ -51,6 +51,10 @@ class Tracking(Protocol):
     def caveats(self) -> tuple[str, ...]:
         """What a reader of the report must know about this; complete after ``finish``."""
 
+    @property
+    def closed(self) -> tuple[str, ...]:
+        """The runs that killed coordinators had left open, and that are closed now; complete after ``finish``."""
+
 
 def start_tracking(store: Store, plan: Plan, *, enabled: bool = True) -> Tracking:
     """Begin to show the run of ``plan`` in MLflow; returns at once, MLflow is imported meanwhile.
@@ -88,6 +92,11 @@ class NoTracking:
         """That there is nothing in MLflow."""
         return (str(Caveat.NOT_TRACKED),)
 
+    @property
+    def closed(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
 
 class BackgroundProjection:
     """A projection that is opened and written to by a thread of its own."""
@@ -113,6 +122,7 @@ class BackgroundProjection:
         self._keys: set[str] = set()
         self._reason: str | None = None
         self._closing_reason: str | None = None
+        self._closed: tuple[str, ...] = ()
         # A daemon: a server that never answers must not keep the process from ending.
         self._thread = threading.Thread(target=self._work, name="mlflow-writer", daemon=True)
         self._thread.start()
@@ -163,6 +173,12 @@ class BackgroundProjection:
                 reasons.append(f"The run was not closed in MLflow ({why}). `harness sync {self._run}` closes it.")
             return tuple(reasons)
 
+    @property
+    def closed(self) -> tuple[str, ...]:
+        """See ``Tracking.closed``."""
+        with self._changed:
+            return self._closed
+
     def _wait(self, *, hurry: bool) -> None:
         """Wait until the writer is done, or has not moved for too long. The hurry begins when MLflow is open."""
         with self._changed:
@@ -187,6 +203,7 @@ class BackgroundProjection:
         self._begin(lambda: True)
         try:
             projection = self._open()
+            self._closed = projection.closed
         except Exception as error:  # nothing that MLflow does may stop a run
             self._reason = self._closing_reason = _sentence(error)
         self._end()

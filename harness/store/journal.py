@@ -15,13 +15,16 @@ from typing import Self
 
 from filelock import FileLock, Timeout
 
-from harness.errors import JournalError, RunNotFoundError, StoreError
-from harness.files import explained, new_folder, store_error, sync_folder, write_whole
+from harness.errors import JournalError, RunBusyError, RunNotFoundError, StoreError
+from harness.files import explained, new_folder, remove_drafts, store_error, sync_folder, write_whole
 from harness.model import Plan, Record
 from harness.store.layout import RunFolder
 from harness.wire import NewerSchemaError, dump, load
 
 _TAIL_STEP = 1 << 16
+
+_PATIENCE_S = 0.5
+"""Whoever only looks whether a run is being run holds its lock for an instant; that must refuse nobody."""
 
 
 def read_plan(folder: RunFolder) -> Plan:
@@ -136,13 +139,16 @@ class Journal:
 
         Raises:
             RunNotFoundError: the folder has no plan.
-            StoreError: another coordinator is at work on it, or it cannot be written.
+            RunBusyError: another coordinator is at work on it.
+            StoreError: it cannot be written.
             JournalError: the plan or the journal is damaged or newer than this harness.
         """
         read_plan(folder)
         with _coordinator(folder) as lock:
             read_records(folder)
-            return cls(folder, lock)
+            journal = cls(folder, lock)
+        remove_drafts(folder.path)
+        return journal
 
     def append(self, record: Record) -> None:
         """Keep ``record``; when this returns it survives a power loss.
@@ -199,9 +205,9 @@ def _coordinator(folder: RunFolder) -> Iterator[FileLock]:
     """
     lock = FileLock(folder.lock, thread_local=False)
     try:
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=_PATIENCE_S, poll_interval=0.02)
     except Timeout as error:
-        raise StoreError(
+        raise RunBusyError(
             f"another harness process is working on run {folder.run}",
             "Wait until it has ended or stop it; to look at what it has so far, use `harness report`.",
         ) from error
@@ -216,6 +222,27 @@ def _coordinator(folder: RunFolder) -> Iterator[FileLock]:
     except BaseException:
         lock.release()
         raise
+
+
+@contextmanager
+def held(folder: RunFolder) -> Iterator[None]:
+    """Keep coordinators away from the run while the block looks at it, as far as the file system lets anybody.
+
+    Raises:
+        RunBusyError: one is at work on it.
+    """
+    try:
+        with _coordinator(folder) as lock:
+            pass
+    except RunBusyError:
+        raise
+    except StoreError:  # a folder that nobody may write to has no coordinator either
+        yield
+        return
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def is_being_run(folder: RunFolder) -> bool:

@@ -83,6 +83,11 @@ class RunFolder:
         return self.path / "results.csv"
 
     @property
+    def sittings(self) -> Path:
+        """What each resume was made with, one a line; absent where there was none."""
+        return self.path / "sittings.jsonl"
+
+    @property
     def lock(self) -> Path:
         """The file that the coordinator of the run holds a lock on."""
         return self.path / "coordinator.lock"

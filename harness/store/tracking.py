@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from harness.model import Plan, Record, Variant
+from harness.model import Outcome, Plan, Record, Variant
 from harness.results import by_variant, collect
 from harness.store import views
 from harness.store.connection import Connection, connect, tracked
@@ -48,9 +48,20 @@ class Ending(StrEnum):
     INTERRUPTED = "KILLED"
     BROKEN = "FAILED"
 
+    @classmethod
+    def of(cls, plan: Plan, records: Sequence[Record]) -> Ending:
+        """What is shown of a run that nobody is at work on: whether every planned attempt has been made."""
+        results = collect(plan, records).results
+        made = all(record.outcome is not Outcome.NOT_RUN for result in results for record in result.records)
+        return cls.COMPLETE if made and all(result.complete for result in results) else cls.INTERRUPTED
+
 
 class Projection(Protocol):
     """Something that shows a run elsewhere. Both methods may raise ``TrackingError``; the run goes on without it."""
+
+    @property
+    def closed(self) -> tuple[str, ...]:
+        """The runs that killed coordinators had left open there, and that were closed."""
 
     def project(self, variant: Variant, records: Sequence[Record]) -> None:
         """Show ``variant``, of which ``records`` are all that there are so far."""
@@ -62,10 +73,13 @@ class Projection(Protocol):
 class MlflowProjection:
     """One run in MLflow. Make it with ``open``."""
 
-    def __init__(self, connection: Connection, plan: Plan, parent: str, children: dict[str, Run]) -> None:
+    def __init__(
+        self, connection: Connection, plan: Plan, parent: str, children: dict[str, Run], closed: tuple[str, ...] = ()
+    ) -> None:
         """Go on with the MLflow run ``parent``, whose ``children`` (by variant key) are those that exist."""
         self.connection = connection
         self.parent = parent
+        self.closed = closed
         self._plan = plan
         self._children = {key: (run.info.run_id, _committed_digest(run)) for key, run in children.items()}
 
@@ -77,14 +91,16 @@ class MlflowProjection:
             TrackingError: MLflow is missing, cannot be reached, or refuses.
         """
         connection = connect(store)
+        closed = close_abandoned(store, connection)
         with tracked(f"start run {plan.run}"):
             found = next(_search(connection, _parent_filter(plan.run)), None)
             if found is None:
-                return cls(connection, plan, _new_parent(connection, plan), {})
+                return cls(connection, plan, _new_parent(connection, plan), {}, closed)
+            _complete_parent(connection, plan, found)
             if live:
                 connection.client.update_run(found.info.run_id, status=RUNNING)
-            children = children_of(connection, found.info.run_id)
-            return cls(connection, plan, found.info.run_id, children)
+            children = _one_each(connection, found.info.run_id)
+            return cls(connection, plan, found.info.run_id, children, closed)
 
     def project(self, variant: Variant, records: Sequence[Record]) -> None:
         """Write the child of ``variant``, unless the same is there already."""
@@ -99,10 +115,18 @@ class MlflowProjection:
             self._children[variant.key] = (run_id, content.digest)
 
     def finish(self, ending: Ending, records: Sequence[Record], artifacts: Sequence[Path] = ()) -> None:
-        """Bring the parent up to date and close it, unless it is so already."""
+        """Bring the parent up to date and close it, unless it is so already.
+
+        A child that was never finished, or of whose variant there is no record, is removed: the journal is the truth.
+        """
         self.connection.check_in_place()
         present = [path for path in artifacts if path.is_file()]
+        recorded = {record.key for record in records}
         with tracked(f"finish run {self._plan.run}"):
+            for key, (run_id, known) in list(self._children.items()):
+                if known is None or key not in recorded:
+                    self.connection.client.delete_run(run_id)
+                    del self._children[key]
             content = parent_content(self._plan, records, status=ending)
             digest = _digest_with(content, present)
             run = self.connection.client.get_run(self.parent)
@@ -146,27 +170,34 @@ def sync(
     for variant, mine in by_variant(plan, records):
         if mine:
             projection.project(variant, mine)
-    complete = collect(plan, records).complete
-    projection.finish(Ending.COMPLETE if complete else Ending.INTERRUPTED, records, artifacts)
+    projection.finish(Ending.of(plan, records), records, artifacts)
     return projection
 
 
-def close_abandoned(store: Store) -> tuple[str, ...]:
+def close_abandoned(store: Store, connection: Connection) -> tuple[str, ...]:
     """Close as KILLED what a killed coordinator of this store left RUNNING; the ids of the harness runs concerned.
 
     Raises:
         TrackingError: MLflow is missing, cannot be reached, or refuses.
     """
-    connection = connect(store)
     closed: dict[str, None] = {}
     with tracked("close what was left open"):
         left = list(_search(connection, "attributes.status = 'RUNNING'"))
+        ours = frozenset(store.runs()) if left else frozenset()
         for run in left:
             name = run.data.tags.get(RUN_TAG, "")
-            if name in store.runs() and not is_being_run(store.folder(name)):
+            if name in ours and not is_being_run(store.folder(name)):
+                # First the mark goes that says it is whole: nothing may take it for finished.
+                if DIGEST_TAG in run.data.tags:
+                    connection.client.delete_tag(run.info.run_id, DIGEST_TAG)
                 connection.client.set_terminated(run.info.run_id, Ending.INTERRUPTED)
                 closed[name] = None
     return tuple(closed)
+
+
+def closed_words(run: str) -> str:
+    """What a person is told of a run that ``close_abandoned`` has closed."""
+    return f"MLflow still showed run {run}, whose coordinator was killed, as running; it is closed there as KILLED"
 
 
 def find_parent(connection: Connection, run: str) -> str | None:
@@ -178,10 +209,23 @@ def find_parent(connection: Connection, run: str) -> str | None:
 
 def children_of(connection: Connection, parent: str) -> dict[str, Run]:
     """The children of an MLflow run by their variant's key, the newest where a key has several."""
-    runs = _search(connection, f"tags.{PARENT_TAG} = '{parent}' AND tags.`{KIND_TAG}` = '{KIND_VARIANT}'")
-    found: dict[str, Run] = {}
-    for run in runs:
-        found.setdefault(run.data.tags.get(KEY_TAG, run.info.run_id), run)
+    return {key: runs[0] for key, runs in _children(connection, parent).items()}
+
+
+def _one_each(connection: Connection, parent: str) -> dict[str, Run]:
+    """The same; of a key that has several, the older ones are removed."""
+    found = _children(connection, parent)
+    for _, *older in found.values():
+        for run in older:
+            connection.client.delete_run(run.info.run_id)
+    return {key: runs[0] for key, runs in found.items()}
+
+
+def _children(connection: Connection, parent: str) -> dict[str, list[Run]]:
+    """The children of an MLflow run by their variant's key, the newest first."""
+    found: dict[str, list[Run]] = {}
+    for run in _search(connection, f"tags.{PARENT_TAG} = '{parent}' AND tags.`{KIND_TAG}` = '{KIND_VARIANT}'"):
+        found.setdefault(run.data.tags.get(KEY_TAG, run.info.run_id), []).append(run)
     return found
 
 
@@ -211,6 +255,14 @@ def _new_parent(connection: Connection, plan: Plan) -> str:
     )
     _log(connection, run.info.run_id, [], content.params, {})
     return str(run.info.run_id)
+
+
+def _complete_parent(connection: Connection, plan: Plan, parent: Run) -> None:
+    """Give a parent the params that it lacks, since its maker was killed before it had written them."""
+    params = parent_content(plan, (), status=RUNNING).params
+    lacking = {name: text for name, text in params.items() if name not in parent.data.params}
+    if lacking:
+        _log(connection, parent.info.run_id, [], lacking, {})
 
 
 def _write_child(connection: Connection, parent: str, content: Content) -> str:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
@@ -21,7 +21,7 @@ from harness.errors import PortInUseError, TrackingError, UsageError
 from harness.store.connection import Connection, check_tracking, connect, tracked
 from harness.store.journal import read_plan
 from harness.store.layout import Store
-from harness.store.tracking import children_of, find_parent
+from harness.store.tracking import children_of, close_abandoned, closed_words, find_parent
 from harness.store.views import compare_link, compared, publish, table_link
 
 HOST = "127.0.0.1"
@@ -114,9 +114,15 @@ def _comparison(connection: Connection, home: str, parent: str) -> str | None:
 
 @contextmanager
 def serving(
-    store: Store, port: int = DEFAULT_PORT, *, output: IO[bytes] | None = None
+    store: Store,
+    port: int = DEFAULT_PORT,
+    *,
+    output: IO[bytes] | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Serve the UI for the length of the block, which begins when it answers. ``output`` gets what MLflow prints.
+
+    What a killed coordinator left open in the store is closed first, and ``tell`` hears of it.
 
     Raises:
         PortInUseError: the port is taken.
@@ -126,7 +132,8 @@ def serving(
     if store.uri.startswith(("http://", "https://")):
         raise UsageError("the runs are on a tracking server, which has a UI of its own", f"Open {store.uri}.")
     check_port(port)
-    connect(store)
+    for left in close_abandoned(store, connect(store)):
+        tell(closed_words(left))
     # Without its seven helper processes for jobs, of which we have none, the UI is up in half the time.
     quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
     # A file of the person's called random.py or mlflow.py must shadow nothing. Uvicorn would add the current folder.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import platform
 from functools import cache
-from pathlib import Path
 
 import torch
 
+from harness.environment import processor
 from harness.model import Device
 
 Facts = dict[str, str | int | float | bool | None]
@@ -17,7 +17,7 @@ Facts = dict[str, str | int | float | bool | None]
 @cache
 def host_facts() -> Facts:
     """What is the same for every attempt of one worker; asks nothing of CUDA, so a zygote may call it."""
-    return {"python": platform.python_version(), "torch": str(torch.__version__), "cpu": _cpu_model()}
+    return {"python": platform.python_version(), "torch": str(torch.__version__), "cpu": processor()}
 
 
 def device_facts(device: Device) -> Facts:
@@ -41,12 +41,3 @@ def device_facts(device: Device) -> Facts:
 def is_stub() -> bool:
     """Whether the CUDA device of this process is the stub. Both its environment and its device name say so."""
     return "HARNESS_STUB" in os.environ or "stub" in torch.cuda.get_device_name().lower()
-
-
-def _cpu_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return models[0] if models else platform.machine()

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from harness import campaign, seeds
-from harness.campaign import Conditions, Finished, OrderMaker, carry_out, orders_of
+from harness.campaign import Conditions, Finished, OrderMaker, carry_out, loop, orders_of, syncing
 from harness.errors import InterruptedRunError, StoreError, TrackingError
 from harness.launch.site import Site
 from harness.launch.stop import StopRequest
 from harness.matrix.axes import make_variant
 from harness.model import Caveat, Device, Order, Outcome, Phase, Plan, Record, Settings, Variant
+from harness.sittings import Sitting
 from harness.store.journal import Journal, read_plan, read_records
 from harness.store.layout import Store
 from harness.store.tracking import Ending
@@ -94,6 +95,8 @@ class Shown:
         self.endings.append((ending, len(records), [path.name for path in artifacts if path.is_file()]))
         self.log.append("finish")
 
+    closed: tuple[str, ...] = ()
+
     @property
     def caveats(self) -> tuple[str, ...]:
         # As the real one: until the end, everything that is not written yet counts as lost.
@@ -120,8 +123,15 @@ class Ears:
         assert len(lines) == len(self.heard), "a record is in the journal before anybody hears of it"
         self.log.append(f"recorded {record.key}")
 
+    def resumed(self, plan: Plan, sitting: Sitting, attempts: int) -> None:
+        assert (self.folder / "sittings.jsonl").is_file()
+        self.log.append(f"resumed {sitting.number}: {attempts} of {plan.attempts}")
+
     def finishing(self, what: str) -> None:
         self.log.append(f"finishing: {what}")
+
+    def noted(self, sentence: str) -> None:
+        self.log.append(f"noted: {sentence}")
 
 
 class Scene:
@@ -135,7 +145,7 @@ class Scene:
         self.scripts = {device: Script() for device in self.plan.devices}
         self.shown = Shown(self.folder.path, self.log)
         self.ears = Ears(self.folder.path, self.log)
-        patch.setattr(campaign, "start_tracking", lambda *_, **__: self.shown)
+        patch.setattr(loop, "start_tracking", lambda *_, **__: self.shown)
         patch.setattr("harness.report.draw", lambda _: {"outcomes.svg": "<svg/>"})  # drawing takes longer than the rest
 
     def play(self, orders: OrderMaker = orders_of) -> Finished:
@@ -170,7 +180,12 @@ def test_every_planned_variant_is_recorded_once_on_every_device(scene: Scene) ->
 
 def test_a_later_sync_attaches_what_the_run_attached(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[list[str]] = []
-    monkeypatch.setattr(campaign, "sync", lambda *_, artifacts: synced.append([path.name for path in artifacts]))
+
+    def sync(*_: object, artifacts: Sequence[Path]) -> Shown:
+        synced.append([path.name for path in artifacts if path.is_file()])
+        return scene.shown
+
+    monkeypatch.setattr(syncing, "sync", sync)
     scene.play()
     assert campaign.sync_run(scene.store, None) == scene.plan.run
     assert synced == [scene.shown.endings[0][2]]
@@ -411,7 +426,7 @@ def refuse(*_: object, **__: object) -> None:
 
 
 def test_a_listener_that_fails_leaves_nothing_open(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    def started(_: Plan) -> None:
+    def started(*_: object) -> None:
         raise RuntimeError("no ears")
 
     monkeypatch.setattr(scene.ears, "started", started)
@@ -422,7 +437,7 @@ def test_a_listener_that_fails_leaves_nothing_open(scene: Scene, monkeypatch: py
 
 def test_mlflow_does_not_hear_of_a_run_that_cannot_be_kept(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[object] = []
-    monkeypatch.setattr(campaign, "start_tracking", lambda *_, **__: started.append(1) or scene.shown)
+    monkeypatch.setattr(loop, "start_tracking", lambda *_, **__: started.append(1) or scene.shown)
     scene.store.artifacts.write_text("a file where the folder should be")
     with pytest.raises(StoreError, match="cannot create"):
         scene.play()

@@ -271,7 +271,7 @@ def ui(monkeypatch: pytest.MonkeyPatch) -> Any:
     served: list[int] = []
 
     @contextmanager
-    def serving(_: Store, port: int) -> Iterator[Server]:
+    def serving(_: Store, port: int, tell: object) -> Iterator[Server]:
         served.append(port)
         yield Server()
 

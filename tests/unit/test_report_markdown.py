@@ -305,7 +305,7 @@ def test_everything_that_went_wrong_is_somewhere_in_the_report() -> None:
         "1 on `cpu`, `not-run`: interrupted",
         "1 on `stub`, `not-run`: no record",
         "threads on `cpu`: MIXED: 2 (382) and 1 (1)",
-        "1 earlier attempt failed",
+        "1 earlier attempt was made again and does not count here",
         "1 variant ended `ok` with a loss that is not finite",
     ):
         assert words in report

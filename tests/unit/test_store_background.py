@@ -23,6 +23,8 @@ class Shown:
         self.variants: list[str] = []
         self.ended: list[tuple[Ending, int, tuple[Path, ...]]] = []
 
+    closed: tuple[str, ...] = ()
+
     def project(self, variant: Variant, records: Sequence[Record]) -> None:
         assert records
         self.trouble()

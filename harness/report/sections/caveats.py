@@ -9,6 +9,7 @@ from harness.report import text
 from harness.report.evidence import Evidence
 from harness.report.notes import note_of
 from harness.report.sections.environment import mixed_facts
+from harness.report.sections.sittings import changed_sittings
 
 ENOUGH = 6
 """Attempts below which a median has no distribution-free 95 % interval."""
@@ -29,11 +30,12 @@ def _computed(evidence: Evidence) -> Iterator[str]:
     if Device.CPU in devices:
         yield Caveat.CPU_CANNOT_RAISE
     yield from _too_few(evidence)
-    if evidence.plan.environment.get("git_dirty"):
+    if any(sitting.environment.get("git_dirty") for sitting in evidence.sittings):
         yield Caveat.DIRTY_TREE
     mixed = mixed_facts(evidence)
     if mixed:
         yield f"{Caveat.MIXED_FACTS} {'; '.join(mixed)}."
+    yield from changed_sittings(evidence)
     if any(r.outcome is Outcome.NOT_RUN or not r.complete for r in evidence.results):
         yield Caveat.INCOMPLETE
 
@@ -50,7 +52,8 @@ def _notes(evidence: Evidence) -> Iterator[str]:
     yield from map(text.sentence, evidence.plan.notes)
     replaced = sum(result.superseded for result in evidence.results)
     if replaced:
-        yield f"{text.count(replaced, 'earlier attempt')} failed, ran again, and does not count here (`superseded`)."
+        verb = "was made again and does" if replaced == 1 else "were made again and do"
+        yield f"{text.count(replaced, 'earlier attempt')} {verb} not count here (`superseded` in results.csv)."
     if evidence.strays:
         yield f"{text.count(evidence.strays, 'record')} of the journal belong to no planned variant or to another run."
     disagree = [r for r in evidence.results if len({record.outcome for record in r.records}) > 1]

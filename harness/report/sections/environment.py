@@ -9,6 +9,8 @@ import pandas as pd
 from harness.model import Device, Plan
 from harness.report import text
 from harness.report.evidence import Evidence
+from harness.report.sections.sittings import sittings_table
+from harness.sittings import word
 
 FACTS = {
     "device_name": "device",
@@ -30,12 +32,12 @@ FACTS = {
 def environment(evidence: Evidence) -> str:
     """The plan's environment, then what the attempts of each device say."""
     known = [
-        f"- {text.plain(name.replace('_', ' '))}: {text.plain(_word(value))}"
+        f"- {text.plain(name.replace('_', ' '))}: {text.plain(word(value))}"
         for name, value in evidence.plan.environment.items()
         if value is not None and value != ""
     ]
     known.append(f"- each attempt: {_settings(evidence.plan)}")
-    parts = ["## Environment", "\n".join(known), _facts_table(evidence)]
+    parts = ["## Environment", "\n".join(known), _facts_table(evidence), sittings_table(evidence)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -65,17 +67,13 @@ def mixed_facts(evidence: Evidence) -> list[str]:
     ]
 
 
-def _word(value: object) -> str:
-    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
-
-
 def _facts(evidence: Evidence) -> dict[tuple[str, Device], Counter[str]]:
     counts: dict[tuple[str, Device], Counter[str]] = {}
     for record in evidence.counted:
         for fact in FACTS:
             value = record.facts.get(fact)
             if value is not None:
-                counts.setdefault((fact, record.device), Counter())[_word(value)] += 1
+                counts.setdefault((fact, record.device), Counter())[word(value)] += 1
     return counts
 
 

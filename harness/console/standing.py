@@ -1,0 +1,182 @@
+"""How runs stand, as lines for people and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from harness.campaign import Standing, State, Todo, Unreadable, standing, standings
+from harness.model import Outcome, Plan
+from harness.quoting import one_line
+from harness.sittings import Sitting
+from harness.store.layout import Store
+
+
+def show_standings(store: Store, run: str | None, *, every: bool, as_json: bool) -> None:
+    """How one run stands, or ``every`` run of the store, a line each.
+
+    Raises:
+        HarnessError: there is no such run, or it cannot be read.
+    """
+    if not every:
+        found = standing(store.find(run))
+        lines = iter([_json(_document(found))]) if as_json else standing_lines(found)
+    else:
+        all_found = list(standings(store))
+        lines = iter([_json([_document(each) for each in all_found])]) if as_json else table_lines(all_found, store)
+    for line in lines:
+        click.echo(line)
+
+
+def show_remaining(plan: Plan, todo: list[Todo]) -> None:
+    """One line per attempt that a resume would make, and why; the count goes to stderr."""
+    for each in todo:
+        order = each.order
+        number = f" replicate {order.replicate}" if plan.replicates_on(order.device) > 1 else ""
+        why = "missing" if each.before is None else f"attempt {order.attempt}, after {each.before}"
+        click.echo(f"{order.variant.key}  {order.device}{number}  {order.variant.label}  ({why})")
+    again = sum(each.before is not None for each in todo)
+    click.echo(
+        f"run {plan.run}: {len(todo)} of {plan.attempts} attempts would be made: "
+        f"{len(todo) - again} missing, {again} again",
+        err=True,
+    )
+
+
+def standing_lines(found: Standing) -> Iterator[str]:
+    """One run: what it is, a table of its devices, its sittings, and what to do next."""
+    plan = found.plan
+    yield f"run {plan.run}: {one_line(plan.matrix)}, planned {plan.created}; {_state_words(found)}"
+    yield ""
+    outcomes = [outcome for outcome in Outcome if any(outcome in each.outcomes for each in found.devices)]
+    rows = [["device", "planned", "recorded", "missing", *outcomes]]
+    rows += [
+        [
+            each.device,
+            str(each.planned),
+            str(each.recorded),
+            str(each.missing),
+            *(_count(each.outcomes[o]) for o in outcomes),
+        ]
+        for each in found.devices
+    ]
+    yield from _aligned(rows)
+    replaced = sum(each.superseded for each in found.devices)
+    if replaced:
+        yield f"{replaced} earlier attempts were made again; the latest of each is counted"
+    if found.strays:
+        yield f"{found.strays} records belong to nothing that was planned"
+    if len(found.sittings) > 1:
+        yield from ("", *(line for sitting in found.sittings for line in _sitting_lines(sitting)))
+    yield from _next(found)
+
+
+def _state_words(found: Standing) -> str:
+    missing = found.planned - found.recorded
+    match found.state:
+        case State.RUNNING:
+            return f"a coordinator is at work on it, {missing} of {found.planned} attempts to go"
+        case State.COMPLETE:
+            return f"complete, {found.recorded} of {found.planned} attempts are recorded"
+        case State.UNFINISHED:
+            return f"unfinished, {missing} of {found.planned} attempts are missing, and nobody is at work on it"
+
+
+def _sitting_lines(sitting: Sitting) -> Iterator[str]:
+    command = f": {one_line(' '.join(sitting.command))}" if sitting.command else ""
+    yield f"sitting {sitting.number}, {sitting.started}{command}"
+    for difference in sitting.differences:
+        yield f"  other than in sitting 1: {one_line(difference)}"
+
+
+def _next(found: Standing) -> Iterator[str]:
+    run = found.plan.run
+    if found.state is State.RUNNING or found.plan.is_program:
+        return
+    if found.state is State.UNFINISHED:
+        again = f" and makes {found.again} again" if found.again else ""
+        yield from ("", f"`harness run matrix --resume {run}` finishes it{again}")
+    elif found.again:
+        yield from ("", f"`harness run matrix --resume {run}` makes {found.again} attempts again")
+
+
+def table_lines(every: list[Standing | Unreadable], store: Store) -> Iterator[str]:
+    """One line per run, oldest first."""
+    if not every:
+        yield f"there are no runs in {store.root}"
+        return
+    yield from _aligned([["run", "what", "devices", "recorded", "planned", "state"], *map(_row, every)])
+
+
+def _row(found: Standing | Unreadable) -> list[str]:
+    if isinstance(found, Unreadable):
+        return [found.run, "", "", "", "", f"unreadable: {one_line(found.reason)}"]
+    plan = found.plan
+    return [
+        plan.run,
+        one_line(plan.matrix),
+        "+".join(plan.devices),
+        str(found.recorded),
+        str(found.planned),
+        found.state if len(found.sittings) == 1 else f"{found.state}, {len(found.sittings)} sittings",
+    ]
+
+
+def _aligned(rows: list[list[str]]) -> Iterator[str]:
+    """Columns of equal width; figures to the right."""
+    widths = [max(len(row[number]) for row in rows) for number in range(len(rows[0]))]
+    for row in rows:
+        cells = (
+            cell.rjust(width) if cell.isdigit() else cell.ljust(width) for cell, width in zip(row, widths, strict=True)
+        )
+        yield "  ".join(cells).rstrip()
+
+
+def _count(number: int) -> str:
+    return str(number) if number else ""
+
+
+def _document(found: Standing | Unreadable) -> dict[str, Any]:
+    """One run for programs."""
+    if isinstance(found, Unreadable):
+        return {"run": found.run, "state": "unreadable", "reason": found.reason}
+    plan = found.plan
+    return {
+        "run": plan.run,
+        "matrix": plan.matrix,
+        "created": plan.created,
+        "state": found.state,
+        "planned": found.planned,
+        "recorded": found.recorded,
+        "missing": found.planned - found.recorded,
+        "again": found.again,
+        "strays": found.strays,
+        "devices": {
+            each.device: {
+                "planned": each.planned,
+                "recorded": each.recorded,
+                "missing": each.missing,
+                "superseded": each.superseded,
+                "outcomes": dict(each.outcomes),
+            }
+            for each in found.devices
+        },
+        "sittings": [
+            {
+                "sitting": sitting.number,
+                "started": sitting.started,
+                "command": list(sitting.command),
+                "environment": dict(sitting.environment),
+                "facts": {device: dict(facts) for device, facts in sitting.facts.items()},
+                "differences": list(sitting.differences),
+            }
+            for sitting in found.sittings
+        ],
+    }
+
+
+def _json(document: object) -> str:
+    return json.dumps(document, indent=1, ensure_ascii=False, default=str)
