@@ -8,8 +8,8 @@ History:
 - order 1, record 1, plan 1: the first.
 - order 2, plan 2: settings have ``timed_blocks`` and ``block_ms``; record 2: samples have their parts and the machine's
   state, records their exactness. What was written before is read with these absent.
-- order 3, record 3: both say which ``sitting`` of the run they belong to; a timeout has ``deadline_s`` and ``silent_s``.
-  What was written before belongs to the first sitting, and says of no timeout whether it hung or was slow.
+- order 3, record 3: both say which ``sitting`` of the run they belong to; a timeout has ``deadline_s`` and
+  ``silent_s``. What was written before belongs to the first sitting, and says of no timeout whether it hung.
 """
 
 from __future__ import annotations

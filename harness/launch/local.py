@@ -13,10 +13,11 @@ from typing import Any, Protocol
 
 from harness.errors import LaunchError
 from harness.launch.stop import StopRequest
-from harness.launch.verdict import not_run, verdict
+from harness.launch.verdict import not_run, verdict, went_down
 from harness.launch.ward import Stage, Ward
 from harness.launch.zygote import ZygoteDiedError, ZygoteProcess
 from harness.model import Device, Order, Outcome, Record, Settings, Variant
+from harness.quoting import one_line
 from harness.wire import dump
 
 TICK_SECONDS = 0.2
@@ -73,14 +74,16 @@ class LocalExecutor:
             self._watch(selector, ward)
             while not self._ended:
                 self._wait(selector)
-                self._attend(StopRequest())
+                self._attend(selector, StopRequest())
         pid, status = self._ended.pop()
         self._retire(pid)
         try:
             answer = json.loads(ward.result_bytes)
         except ValueError as error:
+            last = one_line(ward.tail.splitlines()[-1]) if ward.tail else f"it ended with wait status {status}"
             raise LaunchError(
-                f"PyTorch could not be asked about this machine (wait status {status})", ward.tail or ""
+                f"PyTorch could not be asked about this machine: {last}",
+                "See what `python -c 'import torch; print(torch.cuda.is_available())'` says, and how long it takes.",
             ) from error
         return Probe(answer["cuda"], answer["cuda_build"], answer["facts"])
 
@@ -115,7 +118,7 @@ class LocalExecutor:
                 if not self._wards:
                     return
                 self._wait(selector)
-                self._attend(stop)
+                self._attend(selector, stop)
                 while self._ended:
                     yield self._finish(*self._ended.pop(0))
 
@@ -160,11 +163,11 @@ class LocalExecutor:
         for descriptor in (ward.result, ward.output):
             selector.register(descriptor, selectors.EVENT_READ, ward)
 
-    def _wait(self, selector: selectors.BaseSelector) -> None:
+    def _wait(self, selector: selectors.BaseSelector, seconds: float = TICK_SECONDS) -> None:
         """Take what arrives within a tick: pieces of results and output, and the news of ends."""
         zygote = self._zygote_ready()
         selector.register(zygote.socket, selectors.EVENT_READ, None)
-        ready = selector.select(TICK_SECONDS)
+        ready = selector.select(seconds)
         selector.unregister(zygote.socket)
         for key, _ in ready:
             if isinstance(key.data, Ward) and not key.data.read(key.fd):
@@ -182,15 +185,25 @@ class LocalExecutor:
         if event["event"] == "exited" and event["pid"] in self._wards:
             self._ended.append((event["pid"], event["status"]))
 
-    def _attend(self, stop: StopRequest) -> None:
+    def _attend(self, selector: selectors.BaseSelector, stop: StopRequest) -> None:
         now = time.monotonic()
+        if any(ward.is_due(now) for ward in self._wards.values()):
+            # Were we suspended ourselves, an end in good time may lie unread behind the deadline.
+            self._wait(selector, 0)
+        over = {pid for pid, _ in self._ended}
         for ward in self._wards.values():
+            if ward.pid in over:
+                continue
             if stop.now and not ward.cancelled:
                 ward.cancelled = True
                 ward.kill()
             ward.escalate(now)
-            if ward.killed_at and now > ward.killed_at + SILENCE_SECONDS:
-                raise ZygoteDiedError(f"the worker process does not report the end of {ward.order.variant.label}")
+            overdue_since = ward.unreported_at or ward.killed_at
+            if overdue_since and now > overdue_since + SILENCE_SECONDS:
+                raise ZygoteDiedError(
+                    f"the worker process does not report the end of {ward.order.variant.label}",
+                    "Was it suspended? Try again when the machine is quieter.",
+                )
 
     def _finish(self, pid: int, status: int) -> Record:
         ward = self._wards[pid]
@@ -222,9 +235,12 @@ class LocalExecutor:
         for ward in lost:
             ward.kill()
             deaths[ward.order.name] += 1
-            if deaths[ward.order.name] > LIVES or ward.stage is not Stage.RUNNING:
+            if ward.stage is not Stage.RUNNING:
                 ward.drain()
-                yield verdict(ward, signal.SIGKILL)  # a wait status: killed, by the zygote's death or before it
+                yield verdict(ward, signal.SIGKILL)  # a wait status: it was ended by us, whoever reaped it
+            elif deaths[ward.order.name] > LIVES:
+                ward.drain()
+                yield went_down(ward, deaths[ward.order.name])
             else:
                 queue.appendleft(ward.order)
             ward.close()

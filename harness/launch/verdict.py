@@ -8,8 +8,10 @@ import time
 from dataclasses import replace
 
 from harness.errors import JournalError
+from harness.launch.memory import oom_kills
 from harness.launch.ward import Stage, Ward
-from harness.model import Outcome, Record
+from harness.model import HUNG_SHARE, Outcome, Record, Stall
+from harness.symptoms import OUT_OF_MEMORY, POISONED, POISONED_REASON, STICKY, uncaught
 from harness.wire import load
 
 
@@ -34,6 +36,12 @@ def not_run(ward: Ward, reason: str) -> Record:
     return replace(_blank(ward, Outcome.NOT_RUN), reason=reason)
 
 
+def went_down(ward: Ward, times: int) -> Record:
+    """The record of an attempt whose zygote died under it again and again; how it ended itself nobody has seen."""
+    reason = f"its worker process was killed or died each of the {times} times that it ran"
+    return replace(_blank(ward, Outcome.CRASH), reason=reason, signal="SIGKILL", output_tail=ward.tail)
+
+
 def _own_record(ward: Ward) -> tuple[Record | None, str | None]:
     if ward.overflow:
         return None, "it wrote more than a record can be"
@@ -56,20 +64,45 @@ def _own_record(ward: Ward) -> tuple[Record | None, str | None]:
 def _for_the_dead(ward: Ward, status: int, complaint: str | None) -> Record:
     code = os.waitstatus_to_exitcode(status) if status >= 0 else None
     name = _signal_name(-code) if code is not None and code < 0 else None
-    if ward.stage is not Stage.RUNNING:
-        outcome = Outcome.TIMEOUT
-        reason = f"still running after its deadline of {ward.order.settings.deadline:g} s"
-    else:
-        outcome = Outcome.CRASH
-        reason = f"ended by {name}" if name else f"ended with exit code {'unknown' if code is None else code}"
-        reason = f"{reason}; {complaint}" if complaint else reason
-    return replace(
-        _blank(ward, outcome),
-        reason=reason,
+    record = replace(
+        _blank(ward, Outcome.CRASH),
         exit_code=code if code is not None and code >= 0 else None,
         signal=name,
         output_tail=ward.tail,
     )
+    if ward.stage is not Stage.RUNNING:
+        return _overdue(record, ward)
+    reason = f"ended by {name}" if name else f"ended with exit code {'unknown' if code is None else code}"
+    record = _explained(replace(record, reason=reason), ward)
+    return replace(record, reason=f"{record.reason}; {complaint}") if complaint else record
+
+
+def _overdue(record: Record, ward: Ward) -> Record:
+    """``record`` of what was ended after its deadline. The reason has no measured number: equal ones are one group."""
+    deadline_s = ward.order.settings.deadline
+    record = replace(record, outcome=Outcome.TIMEOUT, deadline_s=deadline_s, silent_s=ward.silent_s)
+    how = {
+        Stall.HUNG: f"hung: it had stood still for {HUNG_SHARE:.0%} of that or longer",
+        Stall.SLOW: "slow: it still moved",
+        None: "whether it still moved is not known",
+    }
+    return replace(record, reason=f"still running after its deadline of {deadline_s:g} s; {how[record.stall]}")
+
+
+def _explained(record: Record, ward: Ward) -> Record:
+    """``record`` of a process that died, with what its last words and the kernel say about why."""
+    last_words = uncaught(ward.tail) if record.signal == "SIGABRT" else ""
+    if OUT_OF_MEMORY.search(last_words):
+        return replace(record, outcome=Outcome.OOM, reason=f"{record.reason}, out of memory: {last_words}")
+    if STICKY.search(last_words):
+        return replace(record, reason=f"{record.reason}, {POISONED_REASON}", facts={POISONED: True})
+    if record.signal == "SIGKILL" and not ward.killed_at:
+        before, after = ward.oom_kills, oom_kills()
+        if before is not None and after is not None and after > before:
+            why = "the kernel kills for want of memory, and its count of that rose while this ran"
+            return replace(record, outcome=Outcome.OOM, reason=f"{record.reason}: {why}")
+        return replace(record, reason=f"{record.reason}, which the harness did not send")
+    return record
 
 
 def _signal_name(number: int) -> str:

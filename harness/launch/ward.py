@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
-import tempfile
 import time
 from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
 from mmap import mmap
-from typing import IO
 
+from harness.launch.memory import oom_kills, shared_memory
 from harness.model import Order
 from harness.wire import BREADCRUMB_SIZE, Breadcrumb
 
@@ -43,13 +43,21 @@ class Ward:
     result: int
     output: int
     remote: list[int]
-    _memory_file: IO[bytes]
+    _memory: int
     pid: int = 0
     began: float = 0.0
     stage: Stage = Stage.RUNNING
     next_stage_at: float = 0.0
     cancelled: bool = False
     killed_at: float = 0.0
+    unreported_at: float = 0.0
+    """When it was first seen to have ended although the zygote, which was suspended perhaps, has not said so."""
+    silent_s: float | None = None
+    """How long the breadcrumb had stood still when the deadline came; None before that."""
+    oom_kills: int | None = None
+    """The count of out-of-memory kills when it started."""
+    _beats: int = 0
+    _moved_at: float = 0.0
     result_bytes: bytearray = field(default_factory=bytearray)
     overflow: bool = False
     _tail: deque[bytes] = field(default_factory=deque)
@@ -58,19 +66,19 @@ class Ward:
     @classmethod
     def prepare(cls, order: Order) -> Ward:
         """Pipes and shared memory for an attempt that is about to be asked for."""
-        memory_file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by ``close``
-        memory_file.truncate(BREADCRUMB_SIZE)
-        crumb = Breadcrumb(mmap(memory_file.fileno(), BREADCRUMB_SIZE))
+        memory = shared_memory("harness breadcrumb", BREADCRUMB_SIZE)
+        crumb = Breadcrumb(mmap(memory, BREADCRUMB_SIZE))
         result, result_remote = os.pipe()
         output, output_remote = os.pipe()
         os.set_blocking(result, False)
         os.set_blocking(output, False)
-        return cls(order, crumb, result, output, [result_remote, output_remote, memory_file.fileno()], memory_file)
+        return cls(order, crumb, result, output, [result_remote, output_remote, memory], memory)
 
     def started(self, pid: int) -> None:
         """The zygote has forked it."""
         self.pid = pid
-        self.began = time.monotonic()
+        self.began = self._moved_at = time.monotonic()
+        self.oom_kills = oom_kills()
         self.next_stage_at = self.began + self.order.settings.deadline
         for descriptor in self.remote[:2]:
             os.close(descriptor)
@@ -104,11 +112,21 @@ class Ward:
                     break
 
     def escalate(self, now: float) -> None:
-        """Past the deadline: ask for a stack dump, then SIGTERM, then SIGKILL, each after its own pause."""
+        """Past the deadline: ask for a stack dump, then SIGTERM, then SIGKILL, each after its own pause.
+
+        To be called often, also before the deadline: whether it still moves is seen only here. What has ended by
+        its deadline is left alone, even if the zygote is late in saying so.
+        """
+        beats = self.crumb.read()[0]
+        if beats != self._beats:
+            self._beats, self._moved_at = beats, now
         if now < self.next_stage_at:
             return
         match self.stage:
+            case Stage.RUNNING if has_ended(self.pid):
+                self.unreported_at = self.unreported_at or now
             case Stage.RUNNING:
+                self.silent_s = now - self._moved_at
                 self._signal(signal.SIGUSR1, group=False)
                 self.stage, self.next_stage_at = Stage.DUMPING, now + DUMP_SECONDS
             case Stage.DUMPING:
@@ -118,6 +136,10 @@ class Ward:
                 self.kill()
                 self.stage = Stage.KILLED
                 self.next_stage_at = now + GRACE_SECONDS
+
+    def is_due(self, now: float) -> bool:
+        """Whether something has to be done about it."""
+        return now >= self.next_stage_at
 
     def kill(self) -> None:
         """SIGKILL to the attempt, which has not been reaped, and all that it started."""
@@ -149,4 +171,22 @@ class Ward:
             self.crumb.memory.close()
         for descriptor in (self.result, self.output, *self.remote[:2]):
             os.close(descriptor)
-        self._memory_file.close()
+        os.close(self._memory)
+
+
+def has_ended(pid: int) -> bool:
+    """Whether the process is over, whoever may have noticed; False also where the system cannot say."""
+    if not pid or not hasattr(os, "pidfd_open"):
+        return False
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    except OSError:  # a kernel without it
+        return False
+    try:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        return bool(poll.poll(0))
+    finally:
+        os.close(descriptor)

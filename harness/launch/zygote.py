@@ -5,18 +5,24 @@ from __future__ import annotations
 import json
 import os
 import selectors
+import shlex
+import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from typing import Any
 
 from harness.errors import LaunchError
+from harness.launch.memory import shared_memory
+from harness.quoting import one_line
 
 START_SECONDS = 180.0
 """Importing torch takes a second or two; on a cold disk or a busy machine a minute has been seen."""
+
+LAST_WORDS = 2000
+"""Bytes at the end of its log in which its last line is looked for."""
 
 
 class ZygoteDiedError(LaunchError):
@@ -28,8 +34,9 @@ class ZygoteProcess:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         ours, theirs = socket.socketpair()
-        # On disk, not a pipe: nobody reads it unless the zygote dies, and a full pipe would block it.
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        # Not a pipe: nobody reads it unless the zygote dies, and a full pipe would block it.
+        self._log = shared_memory("harness worker's log")
+        self._ready = False
         self.socket = ours
         self._buffer = b""
         with theirs:
@@ -58,6 +65,7 @@ class ZygoteProcess:
                     f"the worker process was not ready after {START_SECONDS:.0f} s",
                     "Is the machine out of memory or its disk very slow? Try again when it is quieter.",
                 )
+        self._ready = True
 
     def send(self, request: Mapping[str, Any], descriptors: list[int]) -> None:
         """Send one request with its descriptors; the caller waits for the answer before the next."""
@@ -94,20 +102,26 @@ class ZygoteProcess:
     def close(self) -> None:
         """Hang up; the zygote then ends its children and itself."""
         self.socket.close()
+        self._process.send_signal(signal.SIGCONT)  # one that was suspended could not leave in order
         try:
             self._process.wait(5)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._log.close()
+        os.close(self._log)
 
     def _died(self) -> ZygoteDiedError:
         try:
             status: object = self._process.wait(2)
         except subprocess.TimeoutExpired:
             status = "still running"
-        self._log.seek(0, os.SEEK_END)
-        self._log.seek(max(0, self._log.tell() - 2000))
-        tail = self._log.read().decode(errors="replace").strip()
-        last = tail.splitlines()[-1] if tail else "it wrote nothing"
-        return ZygoteDiedError(f"the worker process ended (exit status {status}): {last}", tail)
+        size = os.lseek(self._log, 0, os.SEEK_END)
+        tail = os.pread(self._log, LAST_WORDS, max(0, size - LAST_WORDS)).decode(errors="replace").strip("\0 \n")
+        last = one_line(tail.splitlines()[-1]) if tail else "it wrote nothing"
+        alone = shlex.join([sys.executable, "-P", "-c", "import torch._dynamo"])
+        advice = (
+            "The system's log may know who ended it; the kernel does so when memory runs out."
+            if self._ready
+            else f"It begins with importing PyTorch; see what `{alone}` says."
+        )
+        return ZygoteDiedError(f"the worker process ended (exit status {status}): {last}", advice)

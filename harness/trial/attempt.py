@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from harness.model import Device, Order, Outcome, Record
+from harness.symptoms import POISONED, POISONED_REASON
 from harness.trial import classify
 from harness.trial.digest import digest
 from harness.trial.exactness import examine
@@ -55,7 +56,7 @@ def _run_variant(order: Order, crumb: Breadcrumb, record: Record) -> Record:
         record = replace(record, **_measured_by(loop, failed=record.outcome is not Outcome.OK))
     # After a sticky CUDA error every question to the device raises it again; where it came late, it comes here.
     except Exception as error:
-        return record if record.outcome is not Outcome.OK else with_error(record, error)
+        return with_error(record, error) if record.outcome is Outcome.OK else _marked(record, error)
     return _priced(order, loop, record) if record.outcome is Outcome.OK and loop.computes else record
 
 
@@ -93,14 +94,33 @@ def _run_program(order: Order, crumb: Breadcrumb, record: Record) -> Record:
 
 def with_error(record: Record, error: BaseException) -> Record:
     """``record`` with what it keeps of ``error``."""
-    return replace(
+    free_bytes = _device_free_bytes() if classify.may_be_oom(error) else None
+    told = {} if free_bytes is None else {"device_free_bytes": free_bytes}
+    record = replace(
         record,
-        outcome=classify.outcome_of(error),
+        outcome=classify.outcome_of(error, free_bytes),
         error_type=classify.type_name(error),
         error_message=classify.clip(classify.message_of(error)),
         fingerprint=classify.fingerprint(error),
         traceback_tail=classify.traceback_tail(error),
+        facts={**record.facts, **told},
     )
+    return _marked(record, error)
+
+
+def _marked(record: Record, error: BaseException) -> Record:
+    """``record``, which says so where ``error`` took the device from its process."""
+    if not classify.is_sticky(error):
+        return record
+    return replace(record, reason=POISONED_REASON, facts={**record.facts, POISONED: True})
+
+
+def _device_free_bytes() -> int | None:
+    """What is free on the device, asked at once after an error that a lack of memory may explain."""
+    try:
+        return torch.cuda.mem_get_info()[0] if torch.cuda.is_initialized() else None
+    except Exception:  # the device may be lost altogether
+        return None
 
 
 def _seen_by(loop: Loop) -> dict[str, Any]:

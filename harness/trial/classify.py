@@ -11,35 +11,43 @@ from pathlib import PurePath
 import torch
 
 from harness.model import Outcome
+from harness.symptoms import BACKWARD_ERROR, MAYBE_OUT_OF_MEMORY, OUT_OF_MEMORY, STICKY
 
-# The wording of cuDNN's check and of MIOpen's (ROCm); the case changed between releases.
-_BACKWARD_ERROR = re.compile(r"\b(cudnn|miopen) RNN backward can only be called in training mode", re.IGNORECASE)
-
-# Device and host memory run out under many names; only those that can mean nothing else are listed.
-# CUBLAS_STATUS_NOT_INITIALIZED and CUDNN_STATUS_INTERNAL_ERROR often are out-of-memory, and as often are not.
-_OUT_OF_MEMORY = re.compile(
-    r"\b(CUDA|HIP)( driver| runtime)?( error:)? out of memory"
-    r"|\bCU[A-Z]+_(STATUS_)?(INTERNAL_ERROR_(HOST|DEVICE)_)?ALLOC(ATION)?_FAILED|miopenStatusAllocFailed"
-    r"|cudaErrorMemoryAllocation|hipErrorOutOfMemory|std::bad_alloc"
-    r"|DefaultCPUAllocator: .*(can't allocate|not enough) memory",
-    re.IGNORECASE | re.DOTALL,
-)
 _VOLATILE = re.compile(r"0x[0-9a-fA-F]+|[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
+
+FULL_BELOW_BYTES = 256 << 20
+"""With less than this free, cuBLAS and cuDNN may find no room for their handles, kernels and workspaces."""
 
 MESSAGE_LIMIT = 2000
 FRAMES = 6
 
 
-def outcome_of(error: BaseException) -> Outcome:
-    """The outcome of an attempt that ended in ``error``."""
+def outcome_of(error: BaseException, free_bytes: int | None = None) -> Outcome:
+    """The outcome of an attempt that ended in ``error``.
+
+    ``free_bytes`` is what was free on its device then, where that is known: it decides about errors that a lack of
+    memory may have caused, or something else.
+    """
     message = message_of(error)
-    if isinstance(error, torch.OutOfMemoryError | MemoryError) or _OUT_OF_MEMORY.search(message):
+    if isinstance(error, torch.OutOfMemoryError | MemoryError) or OUT_OF_MEMORY.search(message):
         return Outcome.OOM
     if isinstance(error, OSError) and error.errno == errno.ENOMEM:
         return Outcome.OOM
-    if isinstance(error, RuntimeError) and _BACKWARD_ERROR.search(message):
+    if may_be_oom(error) and free_bytes is not None and free_bytes < FULL_BELOW_BYTES:
+        return Outcome.OOM
+    if isinstance(error, RuntimeError) and BACKWARD_ERROR.search(message):
         return Outcome.BACKWARD_ERROR
     return Outcome.ERROR
+
+
+def may_be_oom(error: BaseException) -> bool:
+    """Whether a lack of device memory is one of the things that ``error`` may mean."""
+    return isinstance(error, RuntimeError) and bool(MAYBE_OUT_OF_MEMORY.search(message_of(error)))
+
+
+def is_sticky(error: BaseException) -> bool:
+    """Whether the process cannot use its device any more after ``error``."""
+    return isinstance(error, RuntimeError) and bool(STICKY.search(message_of(error)))
 
 
 def message_of(error: BaseException) -> str:

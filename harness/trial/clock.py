@@ -25,8 +25,9 @@ class BlockClock:
     """Times one block of steps after the other; raw samples, nothing averaged.
 
     CUDA is asynchronous, so a block ends with one synchronisation, and the time between two events is what the GPU
-    took, its waiting for the host included. Each part of a step ends with an event (on a CPU: a look at the clock),
-    so the three parts add up to their block. Events are used again in the next block: none is made in a steady state.
+    took, its waiting for the host included. Where the steps of a block are timed in parts, each part ends with an
+    event (on a CPU: a look at the clock), so that the three add up to their block; a block without laps has two events
+    and no parts. Events are used again in the next block: none is made in a steady state.
 
     ``keep`` is False on the stub, whose kernels do nothing: there is nothing to time. ``read`` tells what the machine
     is doing; it is asked when a block is over, never inside one.
@@ -38,7 +39,7 @@ class BlockClock:
     read: Callable[[], MachineState | None] | None = None
     samples: list[Sample] = field(default_factory=list)
     _began: float = 0.0
-    _lapped: float = 0.0
+    _lapped: float | None = None
     _spent: list[float] = field(default_factory=lambda: [0.0] * len(Part))
     _events: list[torch.cuda.Event] = field(default_factory=list)
     _parts: list[Part] = field(default_factory=list)
@@ -52,7 +53,8 @@ class BlockClock:
         if self.cuda:
             torch.cuda.synchronize()
             self._record(0)
-        self._began = self._lapped = time.perf_counter()
+        self._lapped = None
+        self._began = time.perf_counter()
 
     def lap(self, part: Part) -> None:
         """``part`` of a step ends here; it began where the part before it ended."""
@@ -63,21 +65,16 @@ class BlockClock:
             self._record(len(self._parts))
             return
         now = time.perf_counter()
-        self._spent[part] += now - self._lapped
+        self._spent[part] += now - (self._began if self._lapped is None else self._lapped)
         self._lapped = now
 
     def stop(self, epoch: int, steps: int, *, steady: bool = False) -> None:
-        """The block of ``steps`` steps in ``epoch`` (from 1) ends here, with the last of its laps."""
+        """The block of ``steps`` steps in ``epoch`` (from 1) ends here; with the last of its laps, if it has any."""
         if not self.keep or steps == 0:
             return
-        device_s = None
-        if self.cuda:
-            torch.cuda.synchronize()
-            wall_s = time.perf_counter() - self._began
-            device_s = self._read_events()
-        else:
-            wall_s = self._lapped - self._began
-        forward_s, backward_s, optimizer_s = self._spent
+        wall_s, device_s = self._end_on_gpu() if self.cuda else (self._end_on_cpu(), None)
+        parts = self._spent if self._parts or self._lapped is not None else [None] * len(Part)
+        forward_s, backward_s, optimizer_s = parts
         self.samples.append(
             Sample(
                 epoch,
@@ -93,13 +90,20 @@ class BlockClock:
             )
         )
 
+    def _end_on_cpu(self) -> float:
+        return (time.perf_counter() if self._lapped is None else self._lapped) - self._began
+
+    def _end_on_gpu(self) -> tuple[float, float]:
+        if not self._parts:
+            self._record(1)
+        torch.cuda.synchronize()
+        wall_s = time.perf_counter() - self._began
+        for index, part in enumerate(self._parts):
+            self._spent[part] += self._events[index].elapsed_time(self._events[index + 1]) / 1000
+        last = max(len(self._parts), 1)
+        return wall_s, float(self._events[0].elapsed_time(self._events[last]) / 1000)
+
     def _record(self, index: int) -> None:
         if index == len(self._events):
             self._events.append(torch.cuda.Event(enable_timing=True))
         self._events[index].record()
-
-    def _read_events(self) -> float:
-        """Seconds on the device from the first event to the last; the parts' shares go to ``_spent``."""
-        for index, part in enumerate(self._parts):
-            self._spent[part] += self._events[index].elapsed_time(self._events[index + 1]) / 1000
-        return float(self._events[0].elapsed_time(self._events[len(self._parts)]) / 1000)

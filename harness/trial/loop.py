@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from typing import cast
 
@@ -16,10 +15,8 @@ from harness.trial.machine import machine_reader
 from harness.trial.network import Batch, Net
 from harness.trial.rig import Rig
 from harness.trial.sight import Watch
+from harness.trial.timing import Timing
 from harness.wire import Breadcrumb
-
-LONGEST_BLOCK = 10_000
-"""Steps of one block; a clock that claims that a step takes no time must not make it endless."""
 
 TIMING_SHARE = 0.5
 """Of its deadline, how much an attempt may have used when another timed block begins."""
@@ -65,24 +62,12 @@ class Loop:
         """
         cast("Watch", self.watch).close()
         self._rig.on_role = lambda _role: None
-        for epoch in range(self.epoch + 1, self.epoch + 1 + self.settings.timed_blocks):
-            if time.monotonic() - self._began > TIMING_SHARE * self.settings.deadline:
-                return
-            last = self.clock.samples[-1]
-            steps = math.ceil(self.settings.block_ms / 1000 * last.steps / max(last.wall_s, 1e-9))
-            self._time_block(epoch, min(max(steps, 1), LONGEST_BLOCK))
+        settings = self.settings
+        timing = Timing(self._rig, self._optimizer, self.clock)
+        timing.blocks(self.epoch + 1, settings.timed_blocks, settings.block_ms, self._is_late)
 
-    def _time_block(self, epoch: int, steps: int) -> None:
-        self._rig.act(self.placement.epoch_start)
-        self.clock.start()
-        for _ in range(steps):
-            loss = self._rig.step_loss()
-            self.clock.lap(Part.FORWARD)
-            self._rig.backward(loss)
-            self.clock.lap(Part.BACKWARD)
-            self._update()
-            self.clock.lap(Part.OPTIMIZER)
-        self.clock.stop(epoch, steps, steady=True)
+    def _is_late(self) -> bool:
+        return time.monotonic() - self._began > TIMING_SHARE * self.settings.deadline
 
     def _enter(self, phase: Phase) -> None:
         self.phase = phase
@@ -136,6 +121,7 @@ class Loop:
             self._tell_watch("evaluate")
             with torch.no_grad():
                 for _ in range(steps):
+                    self._enter(Phase.EVALUATE)
                     self._rig.loss(evaluation=True)
             return
         for step in range(1, max(steps, 1) + 1):

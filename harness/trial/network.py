@@ -21,6 +21,8 @@ DTYPES = {
     "bfloat16": torch.bfloat16,
 }
 
+_WIDE = (torch.float32, torch.float64)
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -114,4 +116,4 @@ def make_batch(variant: Variant, device: torch.device, generator: torch.Generato
 
 def loss_of(logits: Tensor, targets: Tensor) -> Tensor:
     """Cross-entropy. That of half-precision logits is taken in float32, as autocast would."""
-    return nn.functional.cross_entropy(logits if logits.dtype is torch.float64 else logits.float(), targets)
+    return nn.functional.cross_entropy(logits if logits.dtype in _WIDE else logits.float(), targets)

@@ -192,14 +192,15 @@ def _become_child(parent: int, control: socket.socket, request: dict[str, Any], 
     ``os._exit`` is deliberate. It saves the teardown of a large process, and on the stub it avoids an abort that
     PyTorch's device thread can cause while the interpreter shuts down. Everything that matters is written by then.
     """
-    code = 1
+    code, me = 1, os.getpid()
     try:
         result_fd, output_fd, crumb_fd = descriptors
         _detach(parent, control, output_fd)
         crumb = Breadcrumb(mmap(crumb_fd, BREADCRUMB_SIZE))
         answer = _probe() if request["do"] == "probe" else _attempt(request["order"], crumb)
         _flush()
-        _write_all(result_fd, answer.encode() + b"\n")
+        if os.getpid() == me:  # a program may have forked, and come back here twice; only one of the two was ordered
+            _write_all(result_fd, answer.encode() + b"\n")
         code = 0
     except BaseException:
         sys.excepthook(*sys.exc_info())

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.launch import local
+from harness.launch import local, memory
 from harness.launch.local import LocalExecutor
 from harness.launch.stop import StopRequest
 from harness.matrix.axes import make_variant
 from harness.matrix.expand import expand
 from harness.matrix.shelf import read_matrix
-from harness.model import Device, KernelPath, Order, Outcome, Phase, Record, Settings
+from harness.model import Device, KernelPath, Order, Outcome, Phase, Record, Settings, Stall
 from harness.wire import dump
 
 HOSTILE = str(Path(__file__).parent / "programs" / "hostile.py")
@@ -60,6 +60,9 @@ def alive(pid: int) -> bool:
     return state not in "ZX"
 
 
+STICKY = ("an illegal memory access was encountered", "device-side assert triggered", "unspecified launch failure")
+POISONED: dict[str, object] = {"reason": "sticky CUDA error", "facts": {"process_poisoned": True}}
+
 # act -> outcome, what the record says about it besides
 AT = {"epoch": 2, "step": 5}
 HERE = {**AT, "phase": Phase.STEP}
@@ -71,12 +74,30 @@ ENDS: dict[str, tuple[list[str], Outcome, dict[str, object]]] = {
     "raises a surrogate": (["--text", "\ud800"], Outcome.ERROR, {"error_message": "\\ud800"}),
     "recurses": ([], Outcome.ERROR, {"error_type": "RecursionError"}),
     "runs_out_of_memory": ([], Outcome.OOM, {**AT, "error_type": "MemoryError"}),
+    "runs_out_of_address_space in Python": (["--text", "python"], Outcome.OOM, {**AT, "error_type": "MemoryError"}),
+    "runs_out_of_address_space in PyTorch": (["--text", "torch"], Outcome.OOM, {**AT, "error_type": "RuntimeError"}),
+    "throws_bad_alloc": ([], Outcome.OOM, {**HERE, "signal": "SIGABRT", "reason": "'std::bad_alloc'"}),
+    "fills_the_device": (["--text", "1048576"], Outcome.OOM, {**AT, "facts": {"device_free_bytes": 1 << 20}}),
+    "fills_the_device, which has room": (["--text", "8589934592"], Outcome.ERROR, {**AT, "reason": ""}),
+    "raises OOM": (["--text", "CUDA out of memory. Tried to allocate 2.00 GiB"], Outcome.OOM, AT),
+    "raises OOM of cuBLAS": (["--text", "CUDA error: CUBLAS_STATUS_ALLOC_FAILED"], Outcome.OOM, AT),
+    "raises OOM of cuDNN": (["--text", "cuDNN error: CUDNN_STATUS_ALLOC_FAILED"], Outcome.OOM, AT),
+    **{
+        f"raises_of_the_device: {message}": (["--text", f"CUDA error: {message}"], Outcome.ERROR, POISONED)
+        for message in STICKY
+    },
+    "raises cuDNN's execution failed": (
+        ["--text", "cuDNN error: CUDNN_STATUS_EXECUTION_FAILED"],
+        Outcome.ERROR,
+        POISONED,
+    ),
     "exits": ([], Outcome.ERROR, {"error_type": "SystemExit", "error_message": "3", "exit_code": None}),
+    "exits_as_if_well": ([], Outcome.ERROR, {"error_type": "SystemExit", "error_message": "0", "exit_code": None}),
     "exits_hard_0": ([], Outcome.CRASH, {**HERE, "exit_code": 0, "reason": "code 0; it left no record"}),
     "exits_hard_3": ([], Outcome.CRASH, {**HERE, "exit_code": 3, "reason": "code 3; it left no record"}),
     "segfaults": ([], Outcome.CRASH, {**HERE, "signal": "SIGSEGV", "output_tail": "Segmentation fault"}),
     "aborts": ([], Outcome.CRASH, {**HERE, "signal": "SIGABRT", "output_tail": "Aborted"}),
-    "kills_itself": ([], Outcome.CRASH, {**HERE, "signal": "SIGKILL", "exit_code": None}),
+    "kills_itself": ([], Outcome.CRASH, {**HERE, "signal": "SIGKILL", "exit_code": None, "reason": "did not send"}),
     "dies_of_a_nameless_signal": ([], Outcome.CRASH, {**HERE, "signal": "signal 40", "reason": "ended by signal 40"}),
     "floods": ([], Outcome.OK, {**OK, "output_tail": "the end of the flood"}),
     "prints": ([], Outcome.OK, {**OK, "output_tail": "to stderr"}),
@@ -106,6 +127,8 @@ def check(record: Record, outcome: Outcome, said: dict[str, object]) -> None:
         seen = getattr(record, name)
         if name in {"reason", "output_tail"}:
             assert str(value) in (seen or "")
+        elif name == "facts":
+            assert value == {fact: seen.get(fact) for fact in value}  # type: ignore[attr-defined]
         else:
             assert seen == value, name
 
@@ -117,7 +140,7 @@ def check_next(record: Record) -> None:
 @pytest.mark.parametrize("name", ENDS)
 def test_an_attempt_ends_in_one_record_of_its_class_and_the_next_is_ok(executor: LocalExecutor, name: str) -> None:
     arguments, outcome, said = ENDS[name]
-    record, after = carry_out(executor, act(name.partition(" ")[0], *arguments), act("behaves"))
+    record, after = carry_out(executor, act(re.split("[ ,:]", name)[0], *arguments), act("behaves"))
     check(record, outcome, said)
     assert (record.run, record.key, record.device) == ("run", make_variant({}).key, Device.CPU)
     assert record.wall_s is not None
@@ -148,7 +171,23 @@ def test_only_its_own_single_whole_record_is_believed(executor: LocalExecutor) -
     check(died, Outcome.CRASH, {**HERE, "signal": "SIGKILL", "reason": "did not end as a healthy attempt"})
 
 
-LEFT_BEHIND = {"forks": Outcome.OK, "forks_away": Outcome.OK, "forks_away_and_dies": Outcome.CRASH}
+def test_an_attempt_that_the_kernel_kills_for_want_of_memory_is_oom(
+    executor: LocalExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel's count stands in a file of the test's; nobody wants a machine that is really out of memory."""
+    count = tmp_path / "vmstat"
+    count.write_text("pgfault 7\noom_kill 3\n")
+    monkeypatch.setattr(memory, "VMSTAT", count)
+    monkeypatch.setattr(memory, "_own_group", lambda: tmp_path / "absent")
+    orders = [act("dies_as_of_the_kernel", "--text", str(count)), act("kills_itself"), act("behaves")]
+    record, other, after = carry_out(executor, *orders)
+    check(record, Outcome.OOM, {**HERE, "signal": "SIGKILL", "reason": "for want of memory"})
+    check(other, Outcome.CRASH, {**HERE, "signal": "SIGKILL", "reason": "did not send"})
+    check_next(after)
+
+
+LEFT_BEHIND = {"forks": Outcome.OK, "forks_and_comes_back_twice": Outcome.OK, "forks_away": Outcome.OK}
+LEFT_BEHIND |= {"forks_away_and_dies": Outcome.CRASH}
 
 
 @pytest.mark.parametrize("name", LEFT_BEHIND)
@@ -162,6 +201,8 @@ def test_what_an_attempt_leaves_behind_ends_with_it(executor: LocalExecutor, tmp
 
 
 HANGS = {
+    "dawdles": ("SIGTERM", "in dawdles"),
+    "moves_then_hangs": ("SIGTERM", "in hangs"),
     "hangs": ("SIGTERM", "in hangs"),
     "spins": ("SIGTERM", "in spins"),
     "hangs_in_c": ("SIGTERM", "in hangs_in_c"),
@@ -174,11 +215,15 @@ HANGS = {
 }
 
 
+DEADLINES = {"dawdles": 6.0}
+"""It hangs that is not seen to move for half of it; under load even a nimble one may not be served for a while."""
+
+
 @pytest.fixture(scope="module")
 def overdue(executor: LocalExecutor, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Record, Path]]:
     """All that hang, at once: each has its deadline to itself, and the well-behaved one among them is not disturbed."""
     folder = tmp_path_factory.mktemp("notes")
-    orders = [act(name, "--note", str(folder / name), deadline=2.0) for name in HANGS]
+    orders = [act(name, "--note", str(folder / name), deadline=DEADLINES.get(name, 2.0)) for name in HANGS]
     *records, after = carry_out(executor, *orders, act("behaves"), slots=len(HANGS) + 1)
     check_next(after)
     return {name: (record, folder / name) for name, record in zip(HANGS, records, strict=True)}
@@ -188,7 +233,13 @@ def overdue(executor: LocalExecutor, tmp_path_factory: pytest.TempPathFactory) -
 def test_what_hangs_is_ended_after_its_deadline(overdue: dict[str, tuple[Record, Path]], name: str) -> None:
     record, note = overdue[name]
     number, frame = HANGS[name]
-    check(record, Outcome.TIMEOUT, {**HERE, "signal": number, "reason": "after its deadline of 2 s"})
+    moves = name == "dawdles"
+    where = {"phase": Phase.STEP, "epoch": 2} if moves else HERE
+    deadline_s = DEADLINES.get(name, 2.0)
+    check(record, Outcome.TIMEOUT, {**where, "signal": number, "reason": f"after its deadline of {deadline_s:g} s"})
+    assert record.deadline_s == deadline_s
+    assert record.stall is (Stall.SLOW if moves else Stall.HUNG)
+    assert f"; {record.stall}: " in str(record.reason)
     assert record.wall_s is not None
     assert record.wall_s >= 2.0
     if frame:

@@ -13,9 +13,12 @@ from hypothesis import strategies as st
 from harness.model import Outcome
 from harness.trial.classify import (
     FRAMES,
+    FULL_BELOW_BYTES,
     MESSAGE_LIMIT,
     clip,
     fingerprint,
+    is_sticky,
+    may_be_oom,
     message_of,
     outcome_of,
     traceback_tail,
@@ -23,6 +26,28 @@ from harness.trial.classify import (
 )
 
 BACKWARD = "cudnn RNN backward can only be called in training mode"
+
+
+AMBIGUOUS = [
+    RuntimeError("CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`"),
+    RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR"),
+    RuntimeError("cuDNN error: CUDNN_STATUS_NOT_INITIALIZED"),
+    RuntimeError("miopenStatusInternalError"),
+]
+STICKY = [
+    "CUDA error: an illegal memory access was encountered\nCUDA kernel errors might be asynchronously reported",
+    "CUDA error: device-side assert triggered",
+    "CUDA error: unspecified launch failure",
+    "CUDA error: misaligned address",
+    "CUDA error: an illegal instruction was encountered",
+    "CUDA error: the launch timed out and was terminated",
+    "CUDA error: uncorrectable ECC error encountered",
+    "CUDA driver error: an illegal memory access was encountered",
+    "HIP error: an illegal memory access was encountered",
+    "cudaErrorIllegalAddress: an illegal memory access was encountered",
+    "cuDNN error: CUDNN_STATUS_EXECUTION_FAILED",
+    "CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm( handle, opa, opb, m, n, k)`",
+]
 
 
 class MuteError(Exception):
@@ -95,8 +120,7 @@ def test_the_real_exception_of_the_cpu_allocator_is_oom() -> None:
         RuntimeError("RNN backward can only be called in training mode"),
         RuntimeError("notcudnn RNN backward can only be called in training mode"),
         # often a lack of memory, and as often not
-        RuntimeError("CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`"),
-        RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR"),
+        *AMBIGUOUS,
         RuntimeError("cuDNN error: CUDNN_STATUS_EXECUTION_FAILED"),
         RuntimeError("CUDA error: an illegal memory access was encountered"),
         RuntimeError("the memory of this is out of reach"),
@@ -109,7 +133,33 @@ def test_the_real_exception_of_the_cpu_allocator_is_oom() -> None:
     ids=repr,
 )
 def test_any_other_exception_is_an_error(error: BaseException) -> None:
-    assert outcome_of(error) is Outcome.ERROR
+    assert outcome_of(error) is outcome_of(error, FULL_BELOW_BYTES) is Outcome.ERROR
+
+
+@pytest.mark.parametrize("error", AMBIGUOUS, ids=str)
+def test_what_a_full_device_may_mean_is_oom_where_it_is_full(error: BaseException) -> None:
+    assert may_be_oom(error)
+    assert outcome_of(error, 0) is outcome_of(error, FULL_BELOW_BYTES - 1) is Outcome.OOM
+
+
+def test_a_full_device_makes_no_other_error_an_oom() -> None:
+    for error in (RuntimeError("no"), RuntimeError(STICKY[0]), ValueError(str(AMBIGUOUS[0]))):
+        assert not may_be_oom(error)
+        assert outcome_of(error, 0) is Outcome.ERROR
+    assert outcome_of(RuntimeError(BACKWARD), 0) is Outcome.BACKWARD_ERROR
+
+
+@pytest.mark.parametrize("message", STICKY)
+def test_an_error_that_takes_the_device_from_its_process(message: str) -> None:
+    for kind in (RuntimeError, torch.AcceleratorError):
+        assert is_sticky(kind(message))
+        assert outcome_of(kind(message)) is Outcome.ERROR
+    assert not is_sticky(ValueError(message))
+
+
+@pytest.mark.parametrize("message", ["CUDA error: invalid argument", "CUDA out of memory", BACKWARD, "", "assert"])
+def test_other_errors_leave_the_device_to_it(message: str) -> None:
+    assert not is_sticky(RuntimeError(message))
 
 
 def test_an_exception_that_cannot_say_what_it_is_is_kept_all_the_same() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -11,8 +12,10 @@ import pytest
 
 from harness.errors import LaunchError
 from harness.launch import local
+from harness.launch import ward as ward_module
 from harness.launch.local import LocalExecutor
 from harness.launch.stop import StopRequest
+from harness.launch.ward import Stage, Ward
 from harness.matrix.axes import make_variant
 from harness.model import Device, Order, Outcome, Record, Settings
 from harness.wire import dump
@@ -103,17 +106,79 @@ def test_an_attempt_that_ends_while_its_start_is_awaited(zygote: type[ScriptedZy
     assert [record.outcome for record in run_one()] == [Outcome.OK]
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "SILENCE_SECONDS", 0.05)
+    monkeypatch.setattr(ward_module, "GRACE_SECONDS", 0.02)
+    monkeypatch.setattr(ward_module, "DUMP_SECONDS", 0.02)
+
+
 @pytest.mark.timeout(20)
 def test_an_end_that_is_never_told_does_not_hang_the_run(
-    zygote: type[ScriptedZygote], monkeypatch: pytest.MonkeyPatch
+    zygote: type[ScriptedZygote], impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local, "SILENCE_SECONDS", 0.05)
-    monkeypatch.setattr("harness.launch.ward.GRACE_SECONDS", 0.02)
-    monkeypatch.setattr("harness.launch.ward.DUMP_SECONDS", 0.02)
+    monkeypatch.setattr(ward_module, "has_ended", lambda _: False)
     zygote.script = lambda self, request, _: self.arrive(started(request))
     (record,) = run_one(deadline=0.05)
     assert record.outcome is Outcome.TIMEOUT
     assert zygote.started == 1
+
+
+@pytest.mark.timeout(20)
+def test_what_ended_under_a_zygote_that_never_says_so_runs_again(zygote: type[ScriptedZygote], impatient: None) -> None:
+    """The zygote was suspended: its attempt, a process that no longer is, has not overrun its deadline."""
+
+    def script(self: ScriptedZygote, request: Mapping[str, Any], descriptors: list[int]) -> None:
+        self.arrive(started(request))
+        if zygote.started == 2:
+            os.write(descriptors[0], record_of(order(0.05)))
+            self.arrive(exited(request))
+
+    zygote.script = script
+    assert [record.outcome for record in run_one(deadline=0.05)] == [Outcome.OK]
+    assert zygote.started == 2
+
+
+@pytest.mark.timeout(20)
+def test_zygotes_that_never_report_an_end_do_not_hang_the_run(zygote: type[ScriptedZygote], impatient: None) -> None:
+    zygote.script = lambda self, request, _: self.arrive(started(request))
+    (record,) = run_one(deadline=0.05)
+    assert record.outcome is Outcome.CRASH
+    assert "each of the 3 times" in str(record.reason)
+    assert zygote.started == 3
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(("status", "outcome"), [(0, Outcome.OK), (signal.SIGSEGV, Outcome.CRASH)])
+def test_what_has_arrived_counts_before_what_is_overdue(
+    zygote: type[ScriptedZygote], monkeypatch: pytest.MonkeyPatch, status: int, outcome: Outcome
+) -> None:
+    """A coordinator that was suspended finds an expired deadline and the news of an end at the same time."""
+    wards: list[Ward] = []
+
+    def started_long_ago(self: Ward, pid: int) -> None:
+        really_started(self, pid)
+        self.next_stage_at -= 3600.0
+        wards.append(self)
+
+    def script(self: ScriptedZygote, request: Mapping[str, Any], descriptors: list[int]) -> None:
+        if status == 0:
+            os.write(descriptors[0], record_of(order()))
+        self.arrive(started(request))
+        self.arrive(exited(request, status))
+
+    really_started = Ward.started
+    monkeypatch.setattr(Ward, "started", started_long_ago)
+    # Nothing is read before the deadline is looked at, as after a stop that used up all of the tick.
+    really_wait = LocalExecutor._wait
+    monkeypatch.setattr(
+        LocalExecutor,
+        "_wait",
+        lambda self, selector, seconds=None: really_wait(self, selector, 0) if seconds == 0 else None,
+    )
+    zygote.script = script
+    assert [record.outcome for record in run_one()] == [outcome]
+    assert [ward.stage for ward in wards] == [Stage.RUNNING]
 
 
 def test_a_worker_that_takes_no_order_is_replaced(

@@ -323,10 +323,10 @@ def test_the_breadcrumb_says_where_an_attempt_is() -> None:
         (Phase.BUILD, 0, 0),
         *((phase, 1, 1) for phase in step),
         *((phase, 1, 2) for phase in step),
-        (Phase.EVALUATE, 1, 2),
+        *[(Phase.EVALUATE, 1, 2)] * 2,  # its beginning, and its step
         *((phase, 2, 1) for phase in step),
         *((phase, 2, 2) for phase in step),
-        (Phase.EVALUATE, 2, 2),
+        *[(Phase.EVALUATE, 2, 2)] * 2,
     ]
 
 

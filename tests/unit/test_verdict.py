@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from harness.launch import verdict as verdict_module
 from harness.launch import ward as ward_module
-from harness.launch.verdict import not_run, verdict
+from harness.launch.verdict import not_run, verdict, went_down
 from harness.launch.ward import GRACE_SECONDS, RESULT_LIMIT, TAIL_BYTES, Stage, Ward
 from harness.matrix.axes import make_variant
 from harness.model import Device, Order, Outcome, Phase, Record, Settings
@@ -71,7 +72,7 @@ def test_what_the_record_says_is_not_judged(ward: Ward, outcome: Outcome) -> Non
         (exited(0), 0, None, "ended with exit code 0"),
         (exited(1), 1, None, "ended with exit code 1"),
         (exited(255), 255, None, "ended with exit code 255"),
-        (signal.SIGKILL, None, "SIGKILL", "ended by SIGKILL"),
+        (signal.SIGKILL, None, "SIGKILL", "ended by SIGKILL, which the harness did not send"),
         (signal.SIGSEGV | 0x80, None, "SIGSEGV", "ended by SIGSEGV"),
         (signal.SIGTERM, None, "SIGTERM", "ended by SIGTERM"),
         (40, None, "signal 40", "ended by signal 40"),
@@ -147,7 +148,124 @@ def test_what_was_ended_after_its_deadline_timed_out(ward: Ward, stage: Stage) -
     for status in (signal.SIGTERM, signal.SIGKILL, exited(0), exited(1)):
         record = verdict(ward, status)
         assert (record.outcome, record.phase) == (Outcome.TIMEOUT, Phase.BACKWARD)
-        assert record.reason == "still running after its deadline of 3 s"
+        assert record.reason == "still running after its deadline of 3 s; whether it still moved is not known"
+        assert (record.deadline_s, record.silent_s, record.stall) == (3.0, None, None)
+
+
+@pytest.mark.parametrize(("silent_s", "stall"), [(0.0, "slow"), (1.49, "slow"), (1.5, "hung"), (3.2, "hung")])
+def test_a_timeout_hung_if_it_stood_still_for_half_its_deadline(ward: Ward, silent_s: float, stall: str) -> None:
+    ward.stage, ward.silent_s = Stage.TERMINATING, silent_s
+    record = verdict(ward, signal.SIGTERM)
+    assert (record.deadline_s, record.silent_s, record.stall) == (3.0, silent_s, stall)
+    assert f"; {stall}: " in str(record.reason)
+    assert replace(record, outcome=Outcome.CRASH).stall is None
+
+
+def test_whether_it_moves_is_seen_in_its_breadcrumb(
+    ward: Ward, signals: list[tuple[str, int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ward_module, "has_ended", lambda _: False)
+    crumb = Breadcrumb(ward.crumb.memory)
+    ward.started(4_000_000)
+    crumb.drop(Phase.FORWARD, 1, 1)
+    ward.escalate(ward.began + 0.5)
+    crumb.drop(Phase.BACKWARD, 1, 1)
+    for at in (1.0, 1.2, 2.9):
+        ward.escalate(ward.began + at)
+        assert ward.silent_s is None
+    ward.escalate(ward.began + 3.0)
+    assert ward.silent_s == pytest.approx(2.0)
+    crumb.drop(Phase.STEP, 1, 1)
+    ward.escalate(ward.began + 3.4)
+    assert ward.silent_s == pytest.approx(2.0), "what it does while it is being ended does not count"
+    assert signals
+
+
+def test_what_moved_while_nobody_watched_is_not_called_silent(
+    ward: Ward, signals: list[tuple[str, int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A coordinator that was suspended looks only after the deadline."""
+    monkeypatch.setattr(ward_module, "has_ended", lambda _: False)
+    ward.started(4_000_000)
+    Breadcrumb(ward.crumb.memory).drop(Phase.FORWARD, 1, 1)
+    ward.escalate(ward.began + 60.0)
+    assert (ward.stage, ward.silent_s) == (Stage.DUMPING, 0.0)
+    assert signals
+
+
+def test_what_has_ended_by_its_deadline_is_left_alone(
+    ward: Ward, signals: list[tuple[str, int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its zygote was suspended and has not reaped it: no fault of the attempt's."""
+    monkeypatch.setattr(ward_module, "has_ended", lambda _: True)
+    ward.started(4_000_000)
+    for at in (2.9, 3.0, 4.0, 9.0):
+        ward.escalate(ward.began + at)
+    assert (ward.stage, ward.silent_s, signals) == (Stage.RUNNING, None, [])
+    assert ward.unreported_at == ward.began + 3.0
+
+
+ABORT = signal.SIGABRT
+UNCAUGHT = "terminate called after throwing an instance of '{}'\n  what():  {}\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "what", "outcome"),
+    [
+        ("std::bad_alloc", "std::bad_alloc", Outcome.OOM),
+        ("c10::OutOfMemoryError", "CUDA out of memory. Tried to allocate 2.00 GiB.", Outcome.OOM),
+        ("c10::Error", "CUDA error: out of memory", Outcome.OOM),
+        ("std::runtime_error", "no memory of it", Outcome.CRASH),
+    ],
+)
+def test_an_abort_over_an_allocation_is_out_of_memory(ward: Ward, kind: str, what: str, outcome: Outcome) -> None:
+    write(ward, output=("some words\n" + UNCAUGHT.format(kind, what) + "Fatal Python error: Aborted").encode())
+    record = verdict(ward, ABORT)
+    assert (record.outcome, record.signal) == (outcome, "SIGABRT")
+    assert (kind in str(record.reason)) is (outcome is Outcome.OOM)
+    assert verdict(ward, signal.SIGSEGV).outcome is Outcome.CRASH, "it died of something else"
+
+
+def test_an_abort_over_a_sticky_error_says_that_the_process_was_poisoned(ward: Ward) -> None:
+    what = "CUDA error: an illegal memory access was encountered"
+    write(ward, output=UNCAUGHT.format("c10::AcceleratorError", what).encode())
+    record = verdict(ward, ABORT)
+    assert (record.outcome, dict(record.facts)) == (Outcome.CRASH, {"process_poisoned": True})
+    assert "sticky CUDA error" in str(record.reason)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "outcome"),
+    [(3, 4, Outcome.OOM), (3, 3, Outcome.CRASH), (None, 4, Outcome.CRASH), (3, None, Outcome.CRASH)],
+)
+def test_a_sigkill_is_the_kernels_if_its_count_rose(
+    ward: Ward, monkeypatch: pytest.MonkeyPatch, before: int | None, after: int | None, outcome: Outcome
+) -> None:
+    counts = iter([before, after])
+    for module in (ward_module, verdict_module):
+        monkeypatch.setattr(module, "oom_kills", lambda: next(counts))
+    ward.started(0)
+    record = verdict(ward, signal.SIGKILL)
+    assert (record.outcome, record.signal) == (outcome, "SIGKILL")
+    assert ("want of memory" in str(record.reason)) is (outcome is Outcome.OOM)
+
+
+def test_our_own_sigkill_is_never_the_kernels(
+    ward: Ward, signals: list[tuple[str, int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verdict_module, "oom_kills", lambda: 10**9)
+    ward.started(4_000_000)
+    ward.oom_kills = 0
+    ward.kill()
+    assert verdict(ward, signal.SIGKILL).outcome is Outcome.CRASH
+    assert signals
+
+
+def test_what_went_down_with_its_zygote_again_and_again_says_so(ward: Ward) -> None:
+    place(ward)
+    record = went_down(ward, 3)
+    assert (record.outcome, record.phase, record.signal) == (Outcome.CRASH, Phase.BACKWARD, "SIGKILL")
+    assert "each of the 3 times" in str(record.reason)
 
 
 def test_what_was_done_in_time_after_all_is_believed(ward: Ward) -> None:
@@ -200,7 +318,10 @@ def test_a_closed_pipe_is_its_end(ward: Ward) -> None:
     assert bytes(ward.result_bytes) == b"x"
 
 
-def test_past_its_deadline_a_ward_is_asked_told_and_killed(ward: Ward, signals: list[tuple[str, int, int]]) -> None:
+def test_past_its_deadline_a_ward_is_asked_told_and_killed(
+    ward: Ward, signals: list[tuple[str, int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ward_module, "has_ended", lambda _: False)
     ward.started(4_000_000)
     begin = ward.began
     seen = []

@@ -4,6 +4,7 @@ import argparse
 import ctypes
 import json
 import os
+import resource
 import signal
 import sys
 import tempfile
@@ -21,6 +22,7 @@ FOREVER = 10_000
 @dataclass
 class Result:
     values: dict[str, Any] = field(default_factory=dict)
+    on_step: Callable[[Any], None] = print
 
     def to_json(self) -> str:
         return json.dumps(self.values)
@@ -42,6 +44,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def run(config: argparse.Namespace, *, on_step: Callable[[Position], None], result: Result) -> Result:
+    result.on_step = on_step
     on_step(Position(EPOCH, STEP))
     ACTS[config.act](config, result)
     return result
@@ -98,6 +101,10 @@ def exits(config: argparse.Namespace, result: Result) -> NoReturn:
     sys.exit(3)
 
 
+def exits_as_if_well(config: argparse.Namespace, result: Result) -> NoReturn:
+    sys.exit(0)
+
+
 def exits_hard_0(config: argparse.Namespace, result: Result) -> NoReturn:
     os._exit(0)
 
@@ -125,6 +132,30 @@ def dies_of_a_nameless_signal(config: argparse.Namespace, result: Result) -> Non
 def stops_itself(config: argparse.Namespace, result: Result) -> None:
     note(config, os.getpid())
     os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def naps_and_dies(config: argparse.Namespace, result: Result) -> None:
+    naps(config, result)
+    kills_itself(config, result)
+
+
+def dies_as_of_the_kernel(config: argparse.Namespace, result: Result) -> None:
+    """As the kernel does when memory runs out: its count rises, then comes the SIGKILL. ``--text`` names the count."""
+    Path(config.text).write_text("pgfault 7\noom_kill 4\n")
+    kills_itself(config, result)
+
+
+def dawdles(config: argparse.Namespace, result: Result) -> None:
+    """Moves, and is never done."""
+    for step in range(FOREVER):
+        result.on_step(Position(EPOCH, step + 1))
+        time.sleep(0.02)
+
+
+def moves_then_hangs(config: argparse.Namespace, result: Result) -> None:
+    for step in range(5):
+        result.on_step(Position(EPOCH, step + 1))
+    hangs(config, result)
 
 
 def hangs(config: argparse.Namespace, result: Result) -> None:
@@ -166,7 +197,7 @@ def turns_sigterm_into_exit(config: argparse.Namespace, result: Result) -> None:
 
 def floods(config: argparse.Namespace, result: Result) -> None:
     line = b"." * 99_999 + b"\n"
-    for _ in range(2000):
+    for _ in range(10_000):  # a gigabyte
         os.write(1, line)
     print("the end of the flood")
 
@@ -207,6 +238,14 @@ def forks(config: argparse.Namespace, result: Result) -> None:
     if pid == 0:
         time.sleep(FOREVER)
     note(config, pid)
+
+
+def forks_and_comes_back_twice(config: argparse.Namespace, result: Result) -> None:
+    """Parent and child both go on as if they were the attempt."""
+    pid = os.fork()
+    if pid:
+        note(config, pid)
+        os.waitpid(pid, 0)
 
 
 def forks_away(config: argparse.Namespace, result: Result) -> None:
@@ -281,6 +320,38 @@ def kills_its_parent_once(config: argparse.Namespace, result: Result) -> None:
 
 def runs_out_of_memory(config: argparse.Namespace, result: Result) -> None:
     bytearray(1 << 60)
+
+
+def runs_out_of_address_space(config: argparse.Namespace, result: Result) -> None:
+    """Under a limit as a shell's ``ulimit -v`` sets it, which nobody's total has to reach."""
+    in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (in_use + (64 << 20),) * 2)
+    if config.text == "python":
+        bytearray(1 << 30)
+    if config.text == "torch":
+        import torch
+
+        torch.empty(1 << 30, dtype=torch.uint8)
+
+
+def throws_bad_alloc(config: argparse.Namespace, result: Result) -> None:
+    """In C++, past everything that would catch it."""
+    ctypes.CDLL("libstdc++.so.6")._ZSt17__throw_bad_allocv()
+
+
+def raises_of_the_device(config: argparse.Namespace, result: Result) -> NoReturn:
+    import torch
+
+    raise torch.AcceleratorError(config.text)
+
+
+def fills_the_device(config: argparse.Namespace, result: Result) -> NoReturn:
+    """cuBLAS finds no room for its handle; ``--text`` is what PyTorch says is free."""
+    import torch
+
+    torch.cuda.is_initialized = lambda: True  # type: ignore[assignment]
+    torch.cuda.mem_get_info = lambda *_: (int(config.text), 16 << 30)  # type: ignore[assignment]
+    raise RuntimeError("CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`")
 
 
 def recurses(config: argparse.Namespace, result: Result) -> None:
