@@ -134,7 +134,8 @@ def _count(number: int, noun: str) -> str:
 
 
 def _line(record: Record) -> str:
-    what = one_line(record.reason or "") or f"{record.error_type}: {one_line(record.error_message or '')}"
+    told = [f"{record.error_type}: {one_line(record.error_message or '')}"] if record.error_type else []
+    what = "; ".join([*told, one_line(record.reason)] if record.reason else told)
     where = f" in {record.phase}" if record.phase else ""
     style = STYLES[record.outcome]
     return f"[{style}]{record.outcome}[/] on {record.device}{where}: {escape(record.label)}: {escape(what)}"

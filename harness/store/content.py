@@ -143,6 +143,7 @@ def _child_tags(plan: Plan, variant: Variant, recorded: Recorded, attempts: int)
         "harness.error": decisive.error_message,
         "harness.fingerprint": decisive.fingerprint,
         "harness.reason": decisive.reason,
+        "harness.timeout": decisive.stall,
         "harness.dataset_reason": _text(decisive.results.get("dataset_reason")),
         "mlflow.source.name": "harness",
         "mlflow.source.type": "LOCAL",

@@ -98,6 +98,11 @@ def test_every_new_error_has_one_line(capsys: pytest.CaptureFixture[str]) -> Non
     ]
 
 
+def test_an_error_with_a_reason_says_both(capsys: pytest.CaptureFixture[str]) -> None:
+    (line,) = told(capsys, error("a", "an illegal access", reason="the process was poisoned"))[2:]
+    assert line == "error on stub in backward: cell=lstm: ValueError: an illegal access; the process was poisoned"
+
+
 def test_errors_without_a_fingerprint_are_of_one_kind_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(told(capsys, error(None), error(None), error("None"))[2:]) == 2
 

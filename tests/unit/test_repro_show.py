@@ -104,6 +104,15 @@ def test_a_variant_without_a_record_says_so(plan: Plan) -> None:
     assert "says nothing about an attempt that ended as timeout" in said
 
 
+def test_a_timeout_is_shown_with_its_silence_and_the_last_stacks(plan: Plan) -> None:
+    dead = die(make_records(plan)[0], Outcome.TIMEOUT, "still running after its deadline of 60 s; hung: it")
+    dump = "Current thread 0x1 (most recent call first):\n  File x, line 3 in f"
+    said = lines(plan, plan.variants[0], replace(dead, deadline_s=60.0, silent_s=58.5, output_tail=dump))
+    assert "deadline_s     60\n" in said
+    assert "silent_s       58.5\n" in said
+    assert "    Current thread 0x1 (most recent call first):\n      File x, line 3 in f" in said
+
+
 def test_a_glob_lists_what_it_means(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     show_variant(store.latest(), "placement=eval-output")
     captured = capsys.readouterr()

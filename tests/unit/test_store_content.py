@@ -78,6 +78,12 @@ def test_what_did_not_end_well_claims_no_speed() -> None:
     assert values(content)["epoch_reached.cpu"] == 3
 
 
+@pytest.mark.parametrize(("silent_s", "tag"), [(59.0, "hung"), (0.1, "slow"), (None, None)])
+def test_a_timeout_is_tagged_as_hung_or_slow(silent_s: float | None, tag: str | None) -> None:
+    record = stub_record(HANGS, Outcome.TIMEOUT, deadline_s=60.0, silent_s=silent_s)
+    assert child_content(PLAN, HANGS, [record]).tags.get("harness.timeout") == tag
+
+
 def test_what_timed_no_step_is_not_timed() -> None:
     content = child_content(PLAN, FINE, [cpu_record(FINE, samples=(), first_step_s=None)])
     assert content.params["outcome.cpu"] == "ok"

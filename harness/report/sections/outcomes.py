@@ -20,7 +20,7 @@ LEGEND = {
     Outcome.BACKWARD_ERROR: "`RAISES`: a backward pass stopped with the error (outcome `backward-error`)",
     Outcome.ERROR: "`error`: another exception",
     Outcome.OOM: "`oom`: out of memory",
-    Outcome.TIMEOUT: "`timeout`: not done by its deadline, and stopped",
+    Outcome.TIMEOUT: "`timeout`: not done by its deadline, and stopped; its reason says whether it hung or was slow",
     Outcome.CRASH: "`crash`: the process died",
     Outcome.SKIPPED: "`skipped`: left out on purpose, with a reason",
     Outcome.NOT_RUN: "`not-run`: planned, but there is no record",

@@ -1,0 +1,70 @@
+"""Memory without a disk, and the kernel's count of those it killed for want of memory."""
+
+import os
+from mmap import mmap
+from pathlib import Path
+
+import pytest
+
+from harness.errors import LaunchError
+from harness.launch import memory
+from harness.launch.memory import oom_kills, shared_memory
+
+
+@pytest.fixture
+def counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """Where the count of the control group is looked for, and that of the machine."""
+    group, machine = tmp_path / "memory.events", tmp_path / "vmstat"
+    monkeypatch.setattr(memory, "VMSTAT", machine)
+    monkeypatch.setattr(memory, "_own_group", lambda: group)
+    return group, machine
+
+
+def test_the_count_of_the_control_group_comes_before_the_machines(counts: tuple[Path, Path]) -> None:
+    group, machine = counts
+    assert oom_kills() is None
+    machine.write_text("nr_free_pages 6023061\noom_kill 12\n")
+    assert oom_kills() == 12
+    group.write_text("low 0\nhigh 0\nmax 5\noom 3\noom_kill 2\noom_group_kill 0\n")
+    assert oom_kills() == 2
+
+
+@pytest.mark.parametrize("content", ["", "oom 3\n", "oom_kill many\n", "oom_kill\n", "\xff\n"])
+def test_a_count_that_cannot_be_read_is_none(counts: tuple[Path, Path], content: str) -> None:
+    for file in counts:
+        file.write_text(content, encoding="latin-1")
+    assert oom_kills() is None
+
+
+def test_the_kernel_of_this_machine_counts_or_says_nothing() -> None:
+    count = oom_kills()
+    assert count is None or count >= 0
+
+
+def test_shared_memory_is_zeros_that_can_be_mapped() -> None:
+    descriptor = shared_memory("a test", 100)
+    try:
+        assert os.fstat(descriptor).st_size == 100
+        with mmap(descriptor, 100) as mapped:
+            assert mapped[:] == bytes(100)
+            mapped[3] = 7
+        assert os.pread(descriptor, 4, 0) == b"\0\0\0\7"
+    finally:
+        os.close(descriptor)
+
+
+def test_where_the_system_has_none_a_file_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delattr(os, "memfd_create", raising=False)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    descriptor = shared_memory("a test", 100)
+    assert os.pread(descriptor, 200, 0) == bytes(100)
+    os.close(descriptor)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_memory_to_share_is_the_harness_failing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delattr(os, "memfd_create", raising=False)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "absent"))
+    with pytest.raises(LaunchError, match="no memory can be shared") as caught:
+        shared_memory("a test", 100)
+    assert "TMPDIR" in caught.value.advice
