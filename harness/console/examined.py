@@ -84,6 +84,10 @@ def _print(console: Console, seen: Examination, *, faults: bool) -> None:
     count = len(seen.warnings)
     if count:
         console.print(Text(f"{count} warning{'' if count == 1 else 's'} above", style="yellow"))
+    for sentence in seen.differences:
+        console.print(Text(f"WRONG  {one_line(sentence, _LONGEST)}", style="red"))
+    for advice in dict.fromkeys(one.advice for one in seen.untested if one.wanted and one.advice):
+        console.print(Text(f"       {one_line(advice, _LONGEST)}", style="italic"))
 
 
 def _fact_table(facts: list[Fact]) -> Table:
@@ -137,7 +141,7 @@ def _closing_lines(seen: Examination) -> Iterator[Text]:
         devices = " and ".join(_device_words(device) for device in dict.fromkeys(f.device for f in seen.findings))
         yield Text(f"  {good} of {len(seen.findings)} came out as what they are, on {devices}")
     for one in seen.untested:
-        words = f"  not tested: {one_line(one.what)}, since {one_line(one.why, _LONGEST)}"
-        yield Text(f"{words}. {one_line(one.advice, _LONGEST)}".rstrip(". ") + ".", style="yellow")
-    for sentence in seen.differences:
-        yield Text(f"  WRONG  {one_line(sentence, _LONGEST)}", style="red")
+        if not one.wanted:
+            yield Text(f"  not tested: {one_line(one.what)}: {one_line(one.why, _LONGEST)}", style="yellow")
+        if one.advice and not one.wanted:
+            yield Text(f"    {one_line(one.advice, _LONGEST)}", style="italic")

@@ -10,7 +10,7 @@ from typing import Self
 
 from harness import stub
 from harness.doctor import pytorch
-from harness.doctor.facts import Fact, State
+from harness.doctor.facts import Fact, State, os_words
 from harness.errors import HarnessError
 from harness.launch.local import Executor
 from harness.model import Record
@@ -29,8 +29,9 @@ class NoExecutor:
 
 def no_executor(error: Exception) -> NoExecutor:
     """``error`` as a reason."""
-    words = one_line(str(error) or type(error).__name__, 400)
-    return NoExecutor(words, error.advice if isinstance(error, HarnessError) else "See the limits of this process.")
+    words = os_words(error) if isinstance(error, OSError) else str(error) or type(error).__name__
+    advice = error.advice if isinstance(error, HarnessError) else "See the limits of this process above."
+    return NoExecutor(one_line(words, 400), advice)
 
 
 class Bench:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from harness.doctor import driver, machine, places, pytorch, software
+from harness.doctor import driver, journal, machine, places, pytorch, software
 from harness.doctor.asking import Inquiry, Question
 from harness.doctor.bench import Bench, NoExecutor, OpenExecutor, no_executor
 from harness.doctor.facts import Fact, State, warning
 from harness.doctor.injection import Finding, Injector
-from harness.doctor.journal import torn_journal
 from harness.doctor.known import BACKWARD, QUICK, REAL, STALLED, Fault
 from harness.doctor.software import version_of
 from harness.errors import HarnessError
@@ -22,6 +21,9 @@ Say = Callable[[str], None]
 
 AFTER_PYTHON = 3
 """Where PyTorch's facts belong among those on software."""
+
+JOURNAL_LIMIT_S = 20.0
+"""A record is synced to the disk three times, which takes a slow one seconds."""
 
 STUB_LIMIT_S = 60.0
 """Compiling takes seconds; another process that compiles at the same time is waited for."""
@@ -44,8 +46,6 @@ class Examination:
     facts: dict[str, list[Fact]] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     untested: list[Untested] = field(default_factory=list)
-    torn: tuple[str, ...] = ()
-    """What is not as it has to be with a journal that was torn and gone on with."""
 
     @property
     def differences(self) -> list[str]:
@@ -55,8 +55,9 @@ class Examination:
             for finding in self.findings
             for sentence in finding.differs
         ]
-        found += [f"torn journal: {sentence}" for sentence in self.torn]
-        return found + [f"{one.what}: not tested, {one.why}" for one in self.untested if one.wanted]
+        found += [f"{one.what}: not tested: {one.why}" for one in self.untested if one.wanted]
+        # Without a journal nothing runs; it is looked at with the facts, since it takes no attempt.
+        return found + [f"{fact.name}: {fact.text}" for fact in self.warnings if fact.name == journal.NAME]
 
     @property
     def warnings(self) -> list[Fact]:
@@ -84,7 +85,6 @@ def examine(
             seen.facts[group] = [fact for inquiry in asked for fact in inquiry.answer()]
         _add_pytorch(seen, records)
         if faults:
-            _tear_journal(seen, store)
             _inject(seen, device, bench, records, say)
     return seen
 
@@ -110,6 +110,7 @@ def questions(store: Store) -> dict[str, tuple[Question, ...]]:
         ),
         "store": (
             Question("store", lambda: tuple(places.store_facts(store))),
+            Question(journal.NAME, lambda: tuple(journal.journal_facts(store)), JOURNAL_LIMIT_S),
             Question("temporary files", lambda: tuple(places.temporary_facts())),
             Question("MLflow's store", lambda: tuple(places.tracking_facts(store)), places.TRACKING_LIMIT_S + 5),
         ),
@@ -129,20 +130,6 @@ def _add_pytorch(seen: Examination, records: dict[str, Record] | NoExecutor) -> 
     software_facts[AFTER_PYTHON:AFTER_PYTHON] = pytorch.build_facts(records[pytorch.BUILD])
     listed = [fact for fact in gpu_facts if fact.name != "GPU driver" and fact.state is not State.ABSENT]
     gpu_facts += pytorch.gpu_facts(records[pytorch.GPU], listed)
-
-
-def _tear_journal(seen: Examination, store: Store) -> None:
-    what = "a torn journal"
-    try:
-        differs, seconds = torn_journal(store)
-    except (HarnessError, OSError) as error:
-        missing = no_executor(error)
-        seen.untested.append(Untested(what, missing.why, missing.advice, wanted=True))  # nothing runs without one
-        return
-    seen.torn = differs
-    seen.facts.setdefault("store", []).append(
-        Fact("journal", f"{1000 * seconds:.1f} ms to keep a record safely on disk", value=seconds)
-    )
 
 
 def _inject(seen: Examination, device: str, bench: Bench, records: dict[str, Record] | NoExecutor, say: Say) -> None:

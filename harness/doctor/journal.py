@@ -1,47 +1,81 @@
-"""A fault in the journal: it ends in the middle of a record, as after a power loss."""
+"""A journal on the store's disk that is torn in the middle of a record, as by a power loss, and gone on with."""
 
 from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from harness.doctor.facts import Fact, os_words, warning
 from harness.doctor.places import existing
 from harness.model import Device, Outcome, Plan, Record, Settings, Variant
 from harness.store.journal import Journal, read_records
-from harness.store.layout import Store
+from harness.store.layout import RunFolder, Store
 from harness.wire import dump
 
+NAME = "journal"
 RECORDS = 3
+CUT = 20
+"""How many bytes of the last record are lost."""
 
 
-def torn_journal(store: Store) -> tuple[tuple[str, ...], float]:
-    """Tear a journal on the disk of ``store``, go on with it, and read it: what differs, and the seconds per append.
+def journal_facts(store: Store) -> Iterator[Fact]:
+    """Whether a journal can be kept where ``store`` is, survives being torn, and how long a record takes.
 
     Works in a folder of its own, which is removed.
 
     Raises:
-        StoreError: it cannot be written there.
-        OSError: not even a folder can be made.
+        StoreError: it cannot be written, synced or locked there.
     """
-    with tempfile.TemporaryDirectory(prefix=".harness-doctor-", dir=existing(store.runs_folder)) as folder:
-        run = Store(Path(folder)).folder("doctor")
-        plan, records = _plan(), [_record(number) for number in range(RECORDS)]
+    there = existing(store.runs_folder)
+    try:
+        with _folder(there) as run:
+            complaint, seconds = _tear(run)
+    except OSError as error:
+        yield warning(NAME, f"none can be kept in {there}: {os_words(error)}", "Choose another place with --store DIR.")
+        return
+    if complaint:
+        yield warning(NAME, complaint, "Please report it, with the kind of file system that this is.")
+    else:
+        yield Fact(NAME, f"a torn one is gone on with; {1000 * seconds:.1f} ms to keep a record", value=seconds)
+
+
+@contextmanager
+def _folder(there: Path) -> Iterator[RunFolder]:
+    """A run's folder in ``there``. It is removed with one open file at a time: there may not be more."""
+    outer = Path(tempfile.mkdtemp(prefix=".harness-doctor-", dir=there))
+    run = RunFolder(outer / "doctor")
+    try:
+        yield run
+    finally:
+        with suppress(OSError):
+            for file in list(run.path.iterdir()):
+                file.unlink()
+            run.path.rmdir()
+        with suppress(OSError):
+            outer.rmdir()
+
+
+def _tear(run: RunFolder) -> tuple[str, float]:
+    """What is not as it has to be (empty is good), and the seconds per record."""
+    records = [_record(number) for number in range(RECORDS)]
+    with Journal.create(run, _plan()) as journal:
         began = time.perf_counter()
-        with Journal.create(run, plan) as journal:
-            for record in records[:-1]:
-                journal.append(record)
-        seconds = (time.perf_counter() - began) / RECORDS  # the plan is one more
-        with run.records.open("ab") as file:
-            file.write(dump(records[-1]).encode()[:-20])
-        torn = read_records(run)
-        with Journal.resume(run) as journal:
-            journal.append(records[-1])
-        mended = read_records(run)
-    differs = [] if list(torn) == records[:-1] else ["what came before the torn line is not what was recorded"]
-    differs += [] if list(mended) == records else ["after the torn line it does not go on as it should"]
-    return tuple(differs), seconds
+        for record in records[:-1]:
+            journal.append(record)
+        seconds = (time.perf_counter() - began) / (RECORDS - 1)
+    with run.records.open("ab") as file:
+        file.write(dump(records[-1]).encode()[:-CUT])
+    if list(read_records(run)) != records[:-1]:
+        return "what came before a torn line is not read back as it was recorded", seconds
+    with Journal.resume(run) as journal:
+        journal.append(records[-1])
+    if list(read_records(run)) != records:
+        return "a journal does not go on after a torn line as it should", seconds
+    return "", seconds
 
 
 def _variant(number: int) -> Variant:

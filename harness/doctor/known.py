@@ -127,13 +127,15 @@ STALLED = (
 
 _EVAL: Mapping[str, Value] = {"cell": "lstm", "placement": "eval-always", "cudnn": "on"}
 
+_AGAINST = "takes a gradient through a forward in eval mode"
+
 BACKWARD = "backward-error"
 """The fault that this project is about."""
 
 REAL = (
     Fault(
         BACKWARD,
-        "takes a gradient through a forward in eval mode",
+        _AGAINST,
         Outcome.BACKWARD_ERROR,
         {
             "phase": Phase.BACKWARD,
@@ -154,7 +156,7 @@ REAL = (
         devices=GPUS,
     ),
     # On a CPU no forward goes through cuDNN, so the same variant must not raise there.
-    Fault(BACKWARD, "the same", Outcome.OK, {"error_type": None}, axes=_EVAL, devices=(Device.CPU,)),
+    Fault(BACKWARD, _AGAINST, Outcome.OK, {"error_type": None}, axes=_EVAL, devices=(Device.CPU,)),
 )
 
 NAMES = tuple(dict.fromkeys(fault.name for fault in (PLAIN, *QUICK, *STALLED, *REAL)))

@@ -16,8 +16,8 @@ BASE_FILES, FILES_PER_ATTEMPT = 64, 6
 
 LITTLE_MEMORY = 2 << 30
 """A worker process and one attempt take about 0.7 GB with PyTorch's CUDA libraries loaded, each further one less."""
-LITTLE_ADDRESS_SPACE = 32 << 30
-"""PyTorch's CUDA libraries and a CUDA context reserve tens of gigabytes of addresses that they never touch."""
+LITTLE_ADDRESS_SPACE = 8 << 30
+"""With PyTorch's CUDA build, 3 GiB were seen to be too little for a worker and 8 GiB to be enough, without a GPU."""
 FEW_PROCESSES = 256
 
 

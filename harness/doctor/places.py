@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 from harness.doctor.asking import ask_process
-from harness.doctor.facts import Fact, State, absent, size_words, warning
+from harness.doctor.facts import Fact, State, absent, os_words, size_words, warning
 from harness.errors import HarnessError
 from harness.quoting import one_line
 from harness.store.connection import check_tracking, public, sqlite_file
@@ -40,7 +40,7 @@ def store_facts(store: Store) -> Iterator[Fact]:
             os.fsync(file.fileno())
     except OSError as error:
         advice = "Choose a folder that you may write to with --store DIR (or HARNESS_STORE)."
-        yield warning("store", f"{root}: cannot write to {there}: {(error.strerror or str(error)).lower()}", advice)
+        yield warning("store", f"{root}: cannot write to {there}: {os_words(error)}", advice)
     else:
         runs = store.runs()
         kept = f"{len(runs)} run{'' if len(runs) == 1 else 's'}" if runs else "no runs yet"
@@ -55,8 +55,7 @@ def temporary_facts() -> Iterator[Fact]:
         with tempfile.TemporaryFile() as file:
             file.write(b"whether this can be written")
     except OSError as error:
-        words = (error.strerror or str(error)).lower()
-        yield warning("temporary files", words, "Point TMPDIR at a folder that you may write to.")
+        yield warning("temporary files", os_words(error), "Point TMPDIR at a folder that you may write to.")
         return
     yield from _space("temporary files", folder, shown=f"{folder}, ")
 
@@ -65,7 +64,10 @@ def _space(name: str, folder: Path, shown: str = "") -> Iterator[Fact]:
     try:
         usage, inodes = shutil.disk_usage(folder), os.statvfs(folder)
     except OSError as error:
-        yield absent(name, f"{folder}: {(error.strerror or str(error)).lower()}")
+        yield absent(name, f"{folder}: {os_words(error)}")
+        return
+    if not usage.total:  # /proc and the like
+        yield absent(name, f"{shown}the file system does not say")
         return
     text = f"{shown}{size_words(usage.free)} of {size_words(usage.total)} free"
     if usage.free < LITTLE_DISK:
