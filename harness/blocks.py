@@ -17,13 +17,27 @@ def counted(record: Record, *, warmup: bool = False) -> Iterator[Sample]:
     """The blocks that a step's time is read from, or the warm-up before them.
 
     Blocks that were timed after the epochs count alone where there are any: only they are long enough, and without
-    the epochs' own hooks.
+    the epochs' own hooks. Among them those count alone that were timed as a whole, with no clock inside.
     """
-    steady = not warmup and any(sample.steady for sample in record.samples)
-    for sample in record.samples:
-        seconds = _seconds(sample)
-        if sample.warmup is warmup and sample.steady >= steady and math.isfinite(seconds) and seconds > 0:
-            yield sample
+    found = [sample for sample in record.samples if sample.warmup is warmup and _is_time(sample)]
+    best = max(map(_rank, found), default=0)
+    return (sample for sample in found if warmup or _rank(sample) == best)
+
+
+def in_parts(record: Record) -> Iterator[Sample]:
+    """The blocks that the parts of a step are read from: after the epochs, where there are any."""
+    found = [s for s in record.samples if not s.warmup and s.forward_s is not None and _is_time(s)]
+    steady = any(sample.steady for sample in found)
+    return (sample for sample in found if sample.steady is steady)
+
+
+def _rank(sample: Sample) -> int:
+    return 0 if not sample.steady else 1 if sample.forward_s is not None else 2
+
+
+def _is_time(sample: Sample) -> bool:
+    seconds = _seconds(sample)
+    return math.isfinite(seconds) and seconds > 0
 
 
 def block_seconds(record: Record, *, warmup: bool = False) -> Iterator[float]:
@@ -37,8 +51,8 @@ def step_seconds(record: Record) -> float | None:
 
 
 def part_seconds(record: Record, part: Part) -> float | None:
-    """The median time of one part of a step over the same blocks; None where it was not measured."""
-    return median(_part(sample, part) for sample in counted(record))
+    """The median time of one part of a step; None where it was not measured."""
+    return median(_part(sample, part) for sample in in_parts(record))
 
 
 def settled(record: Record) -> Steadiness:

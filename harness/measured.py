@@ -29,8 +29,9 @@ class Sample:
 
     ``wall_s`` is the monotonic clock around the block, ended by a synchronisation; ``device_s`` the time between
     two CUDA events, absent on a CPU. ``forward_s``, ``backward_s`` and ``optimizer_s`` are sums over the block's
-    steps, by CUDA events where there is a GPU, else by the monotonic clock; together they are the block.
-    ``steady`` marks the blocks that are timed after the epochs.
+    steps, by CUDA events where there is a GPU, else by the monotonic clock; together they are the block. A block that
+    was timed as a whole has none of them: to look inside costs time. ``steady`` marks the blocks that are timed after
+    the epochs.
     """
 
     epoch: int

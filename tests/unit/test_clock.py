@@ -87,6 +87,22 @@ def test_on_a_gpu_the_parts_are_device_time_and_add_up(time: Time) -> None:
     assert [sample.forward_s, sample.backward_s, sample.optimizer_s] == pytest.approx([0.1, 0.15, 0.05])
 
 
+@pytest.mark.parametrize("cuda", [False, True])
+def test_a_block_without_laps_has_no_parts_and_two_looks_at_the_clock(time: Time, cuda: bool) -> None:
+    clock = BlockClock(cuda=cuda, keep=True, warmup_epochs=0)
+    block(clock, time, 1)  # with laps: what it left must not be taken for this block's
+    time.log.clear()
+    clock.start()
+    time.now += 0.03
+    time.device += 0.3
+    clock.stop(2, 5, steady=True)
+    sample = clock.samples[-1]
+    assert (sample.forward_s, sample.backward_s, sample.optimizer_s) == (None, None, None)
+    assert sample.wall_s == pytest.approx(0.03)
+    assert sample.device_s == (pytest.approx(0.3) if cuda else None)
+    assert time.log == (["synchronize", "record", "record", "synchronize"] if cuda else [])
+
+
 def test_a_gpu_is_waited_for_once_before_and_once_after_a_block(time: Time) -> None:
     clock = BlockClock(cuda=True, keep=True, warmup_epochs=0)
     block(clock, time, 7)
