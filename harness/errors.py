@@ -82,3 +82,10 @@ class InterruptedRunError(HarnessError):
     """The person stopped the run; everything recorded so far is kept."""
 
     exit_code = 130
+
+
+class LeftAtOnceError(KeyboardInterrupt):
+    """The person no longer waits, not even for the end of the bookkeeping. Whatever was recorded is in the journal."""
+
+    sentence: ClassVar[str] = "left at once: what was recorded is kept; its report and MLflow may lack the end of it"
+    advice: ClassVar[str] = "`harness report` shows all that was recorded, `harness sync` brings it to MLflow."

@@ -37,9 +37,19 @@ def no_processes_in_unit_tests(request: pytest.FixtureRequest) -> Iterator[None]
     if UNIT not in request.path.parents:
         yield
         return
+    import matplotlib.font_manager  # noqa: F401 - the first time on a machine it lists the fonts with a process
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subprocess.Popen, "__init__", _refuse)
         patch.setattr(subprocess.Popen, "__del__", lambda _: None)
         for name in ("fork", "forkpty", "posix_spawn", "posix_spawnp", "system", "popen"):
             patch.setattr(os, name, _refuse)
         yield
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c_goes_on_working() -> Iterator[None]:
+    """The command's ``main`` ignores SIGINT once all is said; the tests that call it go on."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)

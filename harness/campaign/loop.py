@@ -12,7 +12,7 @@ from harness.campaign.conditions import Conditions, Finished, Listener, check
 from harness.campaign.desk import Books, Desk
 from harness.campaign.orders import OrderMaker, orders_of
 from harness.environment import environment
-from harness.errors import InterruptedRunError
+from harness.errors import InterruptedRunError, LeftAtOnceError
 from harness.launch.site import Site, open_site
 from harness.launch.stop import StopRequest, on_signals
 from harness.model import Device, Order, Plan
@@ -87,6 +87,8 @@ class Session:
             announce()
             for device in plan.devices:
                 self._run_device(device, [order for order in todo if order.device is device], desk)
+        except LeftAtOnceError:
+            raise
         except BaseException:
             # The harness itself failed. What is recorded is reported as far as that is possible, MLflow does not
             # show RUNNING, and it is the first failure that the person hears of.

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import signal
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from pathlib import Path
 
 import click
 
 from harness.cli.root import ReaderLeftError, cli
-from harness.errors import HarnessError
+from harness.errors import HarnessError, LeftAtOnceError
+from harness.quoting import clean
+
+LONGEST_SENTENCE = 1000
+"""Characters of a sentence that are shown: it may quote what a person or another program wrote."""
 
 
 def main() -> None:
@@ -28,6 +34,10 @@ def main() -> None:
     except (ReaderLeftError, BrokenPipeError):
         _silence()
         code = 0
+    except KeyboardInterrupt:  # while we were telling how it ended
+        code = 130
+    with suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is said and done: there is nothing left to interrupt
     sys.exit(code)
 
 
@@ -57,8 +67,9 @@ def _main() -> int:
         with _unheard():
             error.show()
         return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        return _told("interrupted", "", 130)
+    except (KeyboardInterrupt, click.Abort) as error:
+        left = isinstance(error, LeftAtOnceError)
+        return _told(LeftAtOnceError.sentence if left else "interrupted", LeftAtOnceError.advice if left else "", 130)
     except (ReaderLeftError, BrokenPipeError):
         raise
     except OSError as error:
@@ -81,10 +92,16 @@ def _advice(error: OSError) -> str:
 
 def _told(sentence: str, advice: str, code: int) -> int:
     with _unheard():
-        click.echo(f"harness: {sentence}", err=True)
+        click.echo(f"harness: {_tame(sentence)}", err=True)
         if advice:
-            click.echo(advice, err=True)
+            click.echo(_tame(advice), err=True)
     return code
+
+
+def _tame(text: str) -> str:
+    """``text``, which may quote what others wrote, as one line that steers no terminal; its spaces are its own."""
+    line = re.sub(r"\s*\n\s*", " ", clean(text).strip())
+    return line if len(line) <= LONGEST_SENTENCE else f"{line[: LONGEST_SENTENCE - 1]}…"
 
 
 @contextmanager

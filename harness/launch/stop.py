@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from harness.errors import LeftAtOnceError
+
 PATIENCE = 2
 """Whoever asks more often than this no longer wants to wait for anything, the end of the bookkeeping included."""
 
@@ -18,10 +20,14 @@ class StopRequest:
         self.count = 0
 
     def ask(self, *_: int | FrameType | None) -> None:
-        """Ask once more. Has the signature of a signal handler."""
+        """Ask once more. Has the signature of a signal handler.
+
+        Raises:
+            LeftAtOnceError: it was asked for more often than anybody asks who still waits.
+        """
         self.count += 1
         if self.count > PATIENCE:
-            raise KeyboardInterrupt
+            raise LeftAtOnceError
 
     @property
     def no_more(self) -> bool:
