@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from harness.errors import LaunchError
 from harness.launch.stop import StopRequest
 from harness.launch.verdict import not_run, verdict, went_down
 from harness.launch.ward import Stage, Ward
@@ -29,6 +28,8 @@ START_SECONDS = 30.0
 """How long a zygote may take to fork, which takes it milliseconds; one that was suspended never answers."""
 LIVES = 2
 """How often an order may go down with its zygote before the order itself is blamed."""
+NOBODY = ""
+"""Stands for the order that was running when none was."""
 
 
 class Executor(Protocol):
@@ -63,11 +64,21 @@ class LocalExecutor:
         self._ended: list[tuple[int, int]] = []
 
     def probe(self) -> Probe:
-        """Ask a child of the zygote what is there; the zygote itself must not.
+        """Ask a child of the zygote what is there; the zygote itself must not. Where somebody kills either, ask again.
 
         Raises:
             LaunchError: the child died over the question.
         """
+        for _ in range(LIVES):
+            try:
+                return self._ask()
+            except ZygoteDiedError as death:
+                if not death.killed:
+                    raise
+                self._give_up_zygote()
+        return self._ask()
+
+    def _ask(self) -> Probe:
         blank = Order("probe", Variant({}, "probe"), Device.CPU, Settings(deadline=PROBE_SECONDS))
         ward = self._start("probe", blank)
         with selectors.DefaultSelector() as selector:
@@ -81,9 +92,10 @@ class LocalExecutor:
             answer = json.loads(ward.result_bytes)
         except ValueError as error:
             last = one_line(ward.tail.splitlines()[-1]) if ward.tail else f"it ended with wait status {status}"
-            raise LaunchError(
+            raise ZygoteDiedError(
                 f"PyTorch could not be asked about this machine: {last}",
                 "See what `python -c 'import torch; print(torch.cuda.is_available())'` says, and how long it takes.",
+                killed=ward.stage is Stage.RUNNING and status == signal.SIGKILL,
             ) from error
         return Probe(answer["cuda"], answer["cuda_build"], answer["facts"])
 
@@ -93,7 +105,9 @@ class LocalExecutor:
         deaths: Counter[str] = Counter()
         while (queue and not stop.no_more) or self._wards:
             try:
-                yield from self._run_until_idle(queue, slots, stop)
+                for record in self._run_until_idle(queue, slots, stop):
+                    deaths.pop(NOBODY, None)  # it gets on: only deaths in a row mean that no zygote can live here
+                    yield record
             except ZygoteDiedError as death:
                 yield from self._bury(queue, deaths, death)
 
@@ -103,6 +117,9 @@ class LocalExecutor:
             ward.kill()
             ward.close()
         self._wards.clear()
+        self._give_up_zygote()
+
+    def _give_up_zygote(self) -> None:
         if self._zygote is not None:
             self._zygote.close()
             self._zygote = None
@@ -225,12 +242,10 @@ class LocalExecutor:
         while self._ended:
             yield self._finish(*self._ended.pop(0))
         lost, self._wards = list(self._wards.values()), {}
-        if self._zygote is not None:
-            self._zygote.close()
-            self._zygote = None
+        self._give_up_zygote()
         if not lost:
-            deaths[""] += 1
-            if deaths[""] > LIVES:
+            deaths[NOBODY] += 1
+            if deaths[NOBODY] > LIVES:
                 raise death
         for ward in lost:
             ward.kill()

@@ -26,7 +26,11 @@ LAST_WORDS = 2000
 
 
 class ZygoteDiedError(LaunchError):
-    """The zygote ended or hung up while it was needed."""
+    """The zygote, or what it was to do for us, ended while it was needed; ``killed``: by a SIGKILL that is not ours."""
+
+    def __init__(self, sentence: str, advice: str = "", *, killed: bool = False) -> None:
+        super().__init__(sentence, advice)
+        self.killed = killed
 
 
 class ZygoteProcess:
@@ -124,4 +128,5 @@ class ZygoteProcess:
             if self._ready
             else f"It begins with importing PyTorch; see what `{alone}` says."
         )
-        return ZygoteDiedError(f"the worker process ended (exit status {status}): {last}", advice)
+        sentence = f"the worker process ended (exit status {status}): {last}"
+        return ZygoteDiedError(sentence, advice, killed=status == -signal.SIGKILL)

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from harness.launch import ward as ward_module
 from harness.launch.local import LocalExecutor
 from harness.launch.stop import StopRequest
 from harness.launch.ward import Stage, Ward
+from harness.launch.zygote import ZygoteDiedError
 from harness.matrix.axes import make_variant
 from harness.model import Device, Order, Outcome, Record, Settings
 from harness.wire import dump
@@ -70,7 +72,8 @@ def order(deadline: float = 60.0) -> Order:
 
 
 def record_of(order: Order) -> bytes:
-    return dump(Record(order.run, order.variant.key, order.variant.label, order.device, Outcome.OK)).encode() + b"\n"
+    record = Record(order.run, order.variant.key, order.variant.label, order.device, Outcome.OK, order.replicate)
+    return dump(record).encode() + b"\n"
 
 
 def started(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -201,3 +204,79 @@ def test_workers_that_take_no_order_end_the_run(zygote: type[ScriptedZygote], mo
     monkeypatch.setattr(local, "START_SECONDS", 0.05)
     with pytest.raises(LaunchError, match="does not start cell=lstm"):
         run_one()
+
+
+PROBED = b'{"cuda": false, "cuda_build": null, "facts": {"threads": 1}}\n'
+
+
+def refuses_at_first(times: int, how: Script) -> Script:
+    """A script whose first zygotes do as ``how`` says, and the later ones as they should."""
+
+    def script(self: ScriptedZygote, request: Mapping[str, Any], descriptors: list[int]) -> None:
+        if type(self).started <= times:
+            return how(self, request, descriptors)
+        os.write(descriptors[0], PROBED if request["do"] == "probe" else record_of(order()))
+        return self.arrive(started(request), exited(request))
+
+    return script
+
+
+def killed(*_: object) -> None:
+    raise ZygoteDiedError("the worker process ended (exit status -9)", killed=True)
+
+
+def its_child_is_killed(self: ScriptedZygote, request: Mapping[str, Any], _: list[int]) -> None:
+    self.arrive(started(request), exited(request, signal.SIGKILL))
+
+
+def died(*_: object) -> None:
+    raise ZygoteDiedError("the worker process ended (exit status 1): no module named torch")
+
+
+@pytest.mark.parametrize("how", [killed, its_child_is_killed])
+@pytest.mark.parametrize("times", [1, 2])
+def test_whoever_is_killed_while_the_machine_is_asked_is_asked_again(
+    zygote: type[ScriptedZygote], how: Script, times: int
+) -> None:
+    zygote.script = refuses_at_first(times, how)
+    executor = LocalExecutor({})
+    try:
+        assert executor.probe().facts == {"threads": 1}
+    finally:
+        executor.close()
+    assert zygote.started == times + 1
+
+
+@pytest.mark.parametrize(("how", "lives"), [(killed, 3), (its_child_is_killed, 3), (died, 1)])
+def test_a_machine_that_cannot_be_asked_is_given_up(zygote: type[ScriptedZygote], how: Script, lives: int) -> None:
+    """One that dies by itself would only do so again."""
+    zygote.script = refuses_at_first(9, how)
+    executor = LocalExecutor({})
+    try:
+        with pytest.raises(LaunchError):
+            executor.probe()
+    finally:
+        executor.close()
+    assert zygote.started == lives
+
+
+def test_zygotes_that_are_killed_now_and_then_do_not_end_the_run(zygote: type[ScriptedZygote]) -> None:
+    """Only deaths in a row mean that none can live here."""
+
+    def script(self: ScriptedZygote, request: Mapping[str, Any], descriptors: list[int]) -> None:
+        asked.append(request["name"])
+        if len(asked) % 2:
+            raise ZygoteDiedError("the worker process ended (exit status -9)", killed=True)
+        os.write(descriptors[0], record_of(orders[len(asked) // 2 - 1]))
+        self.arrive(started(request), exited(request))
+
+    asked: list[str] = []
+    orders = [replace(order(), replicate=number) for number in range(6)]
+    zygote.script = script
+    executor = LocalExecutor({})
+    try:
+        records = list(executor.run(orders, 1, StopRequest()))
+    finally:
+        executor.close()
+    assert [(record.replicate, record.outcome) for record in records] == [(n, Outcome.OK) for n in range(6)]
+    assert zygote.started == 7
