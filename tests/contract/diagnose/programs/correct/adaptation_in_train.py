@@ -1,7 +1,4 @@
-"""First-order meta-learning: every gradient, the meta-test's too, is taken of forwards in training mode.
-
-verdict: silent
-"""
+"""First-order meta-learning: every gradient, the meta-test's too, is taken of forwards in training mode."""
 
 import copy
 

@@ -1,7 +1,4 @@
-"""LSTMCell and GRUCell never go to cuDNN: a decoder made of them may be differentiated in any mode.
-
-verdict: silent
-"""
+"""LSTMCell and GRUCell never go to cuDNN: a decoder made of them may be differentiated in any mode."""
 
 import torch
 from torch import nn

@@ -1,7 +1,4 @@
-"""Activation checkpointing: the RNN runs again in the backward, in the same mode as before.
-
-verdict: silent
-"""
+"""Activation checkpointing: the RNN runs again in the backward, in the same mode as before."""
 
 import torch
 from torch import nn

@@ -1,7 +1,4 @@
-"""A compiled model inside DataParallel, in training mode whenever it learns.
-
-verdict: silent
-"""
+"""A compiled model inside DataParallel, in training mode whenever it learns."""
 
 import torch
 from torch import nn

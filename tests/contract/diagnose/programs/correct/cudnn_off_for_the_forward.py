@@ -1,7 +1,4 @@
-"""An attack on a model in eval mode, its forward with cuDNN off: where it is turned off counts.
-
-verdict: silent
-"""
+"""An attack on a model in eval mode, its forward with cuDNN off: where it is turned off counts."""
 
 import torch
 from torch import nn

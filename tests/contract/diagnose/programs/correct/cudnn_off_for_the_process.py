@@ -1,7 +1,4 @@
-"""cuDNN off for the whole process: a gradient in eval mode on purpose, and none of cuDNN's checks.
-
-verdict: silent
-"""
+"""cuDNN off for the whole process: a gradient in eval mode on purpose, and none of cuDNN's checks."""
 
 import torch
 from torch import nn

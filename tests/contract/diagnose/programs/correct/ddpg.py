@@ -1,7 +1,4 @@
-"""Recurrent actor and critic with target copies in eval mode, under no_grad(); acting restores training mode.
-
-verdict: silent
-"""
+"""Recurrent actor and critic with target copies in eval mode, under no_grad(); acting restores training mode."""
 
 import copy
 

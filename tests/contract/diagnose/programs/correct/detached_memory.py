@@ -1,7 +1,4 @@
-"""Outputs of an eval forward go into the training loss, but detached from their graph.
-
-verdict: silent
-"""
+"""Outputs of an eval forward go into the training loss, but detached from their graph."""
 
 import torch
 from torch import nn

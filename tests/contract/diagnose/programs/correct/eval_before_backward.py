@@ -1,7 +1,4 @@
-"""The mode changes between forward and backward: what counts is that the forward ran in training mode.
-
-verdict: silent
-"""
+"""The mode changes between forward and backward: what counts is that the forward ran in training mode."""
 
 import torch
 from torch import nn

@@ -1,7 +1,4 @@
-"""A thread evaluates a copy of the model; the model itself stays in training mode.
-
-verdict: silent
-"""
+"""A thread evaluates a copy of the model; the model itself stays in training mode."""
 
 import copy
 from concurrent.futures import ThreadPoolExecutor

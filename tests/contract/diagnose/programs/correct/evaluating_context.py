@@ -1,7 +1,4 @@
-"""A context manager puts each module back into the mode that it had, a frozen part included.
-
-verdict: silent
-"""
+"""A context manager puts each module back into the mode that it had, a frozen part included."""
 
 from contextlib import contextmanager
 

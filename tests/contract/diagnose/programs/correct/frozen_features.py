@@ -1,7 +1,4 @@
-"""A frozen encoder in eval mode at the very front: no gradient has to pass through it, so it leaves no graph.
-
-verdict: silent
-"""
+"""A frozen encoder in eval mode at the very front: no gradient has to pass through it, so it leaves no graph."""
 
 import torch
 from torch import nn

@@ -1,7 +1,4 @@
-"""A frozen encoder without dropout stays in training mode, and passes the gradient on to what is in front of it.
-
-verdict: silent
-"""
+"""A frozen encoder without dropout stays in training mode, and passes the gradient on to what is in front of it."""
 
 import torch
 from torch import nn

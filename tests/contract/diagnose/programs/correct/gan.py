@@ -1,7 +1,4 @@
-"""Two nets, both back in training mode at the top of the epoch after the generator was sampled in eval mode.
-
-verdict: silent
-"""
+"""Two nets, both back in training mode at the top of the epoch after the generator was sampled in eval mode."""
 
 import torch
 from torch import nn

@@ -1,7 +1,4 @@
-"""A helper that samples in the middle of an epoch notes the mode first and restores it.
-
-verdict: silent
-"""
+"""A helper that samples in the middle of an epoch notes the mode first and restores it."""
 
 import torch
 from torch import nn

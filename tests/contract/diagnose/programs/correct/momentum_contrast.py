@@ -1,7 +1,4 @@
-"""Contrastive learning with a momentum encoder: the copy stays in eval mode and runs under no_grad().
-
-verdict: silent
-"""
+"""Contrastive learning with a momentum encoder: the copy stays in eval mode and runs under no_grad()."""
 
 import copy
 

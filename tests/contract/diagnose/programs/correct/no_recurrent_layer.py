@@ -1,7 +1,4 @@
-"""An attack on a network without any RNN: eval mode is no obstacle to its gradient.
-
-verdict: silent
-"""
+"""An attack on a network without any RNN: eval mode is no obstacle to its gradient."""
 
 import torch
 from torch import nn

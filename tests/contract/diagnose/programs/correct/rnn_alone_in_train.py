@@ -1,7 +1,4 @@
-"""The RNN alone is put into training mode for an eval gradient, with its own dropout at zero for as long.
-
-verdict: silent
-"""
+"""The RNN alone is put into training mode for an eval gradient, with its own dropout at zero for as long."""
 
 import torch
 from torch import nn

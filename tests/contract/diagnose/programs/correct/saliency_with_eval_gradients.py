@@ -1,7 +1,4 @@
-"""A gradient in eval mode, taken inside harness.eval_gradients().
-
-verdict: silent
-"""
+"""A gradient in eval mode, taken inside harness.eval_gradients()."""
 
 import torch
 from torch import nn

@@ -1,7 +1,4 @@
-"""train() at the top of every epoch and eval() for the validation after it; the loader's workers are spawned.
-
-verdict: silent
-"""
+"""train() at the top of every epoch and eval() for the validation after it; the loader's workers are spawned."""
 
 import argparse
 

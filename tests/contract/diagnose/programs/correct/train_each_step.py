@@ -1,7 +1,4 @@
-"""train() before every forward, so that it does not matter what a callback did in between.
-
-verdict: silent
-"""
+"""train() before every forward, so that it does not matter what a callback did in between."""
 
 import torch
 from torch import nn

@@ -1,7 +1,4 @@
-"""A second, pretrained RNN in eval mode is in the model, but what it says is only logged: no gradient reaches it.
-
-verdict: silent
-"""
+"""A second, pretrained RNN in eval mode is in the model, but what it says is only logged: no gradient reaches it."""
 
 import torch
 from torch import nn

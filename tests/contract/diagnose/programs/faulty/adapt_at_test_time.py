@@ -1,12 +1,12 @@
 """Few-shot learning: the meta-test adapts a copy of the model by gradient, with everything in eval mode.
 
-verdict: error
+kind: error
 pattern: inner-loop-in-eval
 module: rnn
 class: GRU
 root: Learner
 through: Learner
-cure: eval_gradients
+cure: eval-gradients
 """
 
 import torch

@@ -1,11 +1,12 @@
 """A thread evaluates the model that the main thread goes on training, and switches the mode under its feet.
 
-verdict: error
+kind: error
 pattern: eval-by-helper
 module: rnn
 class: LSTM
 root: Model
 through: Model
+cure: restore-mode
 """
 
 import queue

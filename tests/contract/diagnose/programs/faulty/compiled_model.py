@@ -1,11 +1,12 @@
 """A compiled model: PyTorch leaves its RNN to cuDNN, and the validation after the epoch leaves it in eval mode.
 
-verdict: error
+kind: error
 pattern: eval-after-epoch
 module: rnn
 class: GRU
 root: Net
 through: OptimizedModule
+cure: train-first
 """
 
 import torch
@@ -31,7 +32,7 @@ def main():
     for _epoch in range(2):
         for _step in range(2):
             optimizer.zero_grad()
-            nn.functional.mse_loss(model(x), y).backward()
+            nn.functional.mse_loss(model(x), y).backward()  # <- call
             optimizer.step()
         model.eval()  # <- switch
         with torch.no_grad():

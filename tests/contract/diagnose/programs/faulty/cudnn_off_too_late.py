@@ -1,11 +1,12 @@
 """cuDNN is turned off for the backward alone, where it is too late: the forward in eval mode went through it.
 
-verdict: error
+kind: error
 pattern: eval-cudnn-off-backward
 module: rnn
 class: LSTM
 root: Reranker
 through: Reranker
+cure: cudnn-off-forward
 """
 
 import torch

@@ -1,11 +1,12 @@
 """A model wrapped for several GPUs: the wrapper is put into eval mode for a test after the epoch.
 
-verdict: error
+kind: error
 pattern: eval-after-epoch
 module: module.rnn
 class: LSTM
 root: DataParallel
 through: DataParallel
+cure: train-first
 """
 
 import torch
@@ -34,7 +35,7 @@ def main():
     for _epoch in range(2):
         for video, label in loader:
             optimizer.zero_grad()
-            nn.functional.cross_entropy(model(video.to(device)), label.to(device)).backward()
+            nn.functional.cross_entropy(model(video.to(device)), label.to(device)).backward()  # <- call
             optimizer.step()
         model.eval()  # <- switch
         with torch.inference_mode():

@@ -1,11 +1,12 @@
 """An agent acts in eval mode between its updates, which never switch back.
 
-verdict: error
+kind: error
 pattern: eval-by-helper
 module: rnn
 class: LSTM
 root: Policy
 through: Policy
+cure: restore-mode
 """
 
 import random

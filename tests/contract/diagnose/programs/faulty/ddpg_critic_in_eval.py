@@ -1,12 +1,12 @@
 """An actor is trained through a critic that was put into eval mode, to hold it still while the actor learns.
 
-verdict: error
+kind: error
 pattern: rnn-eval-rest-train
 module: memory
 class: GRU
 root: Critic
 through: Critic
-cure: eval_gradients
+cure: eval-gradients
 """
 
 import copy

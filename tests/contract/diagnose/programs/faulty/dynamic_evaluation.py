@@ -1,12 +1,12 @@
 """Dynamic evaluation of a language model: it keeps learning from the text that it is tested on, in eval mode.
 
-verdict: error
+kind: error
 pattern: eval-then-use
 module: rnn
 class: LSTM
 root: LanguageModel
 through: LanguageModel
-cure: eval_gradients
+cure: eval-gradients
 """
 
 import torch
@@ -34,7 +34,7 @@ def dynamic_evaluation(model, text, lr, length=8):
     total, state = 0.0, None
     for start in range(0, len(text) - length, length):
         piece = text[start : start + length + 1]
-        scores, state = model(piece[:-1], state)
+        scores, state = model(piece[:-1], state)  # <- call
         loss = nn.functional.cross_entropy(scores.flatten(0, 1), piece[1:].flatten())
         total += loss.item()
         optimizer.zero_grad()

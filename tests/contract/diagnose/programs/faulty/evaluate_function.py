@@ -1,11 +1,12 @@
 """The function that validates switches to eval mode and leaves it so; it is called at the end of every epoch.
 
-verdict: error
+kind: error
 pattern: eval-after-epoch
 module: decoder
 class: GRU
 root: Forecaster
 through: Forecaster
+cure: train-first
 """
 
 import torch
@@ -29,7 +30,7 @@ class Forecaster(nn.Module):
 def train_epoch(model, batches, optimizer):
     for series, target in batches:
         optimizer.zero_grad()
-        nn.functional.mse_loss(model(series), target).backward()
+        nn.functional.mse_loss(model(series), target).backward()  # <- call
         optimizer.step()
 
 

@@ -1,12 +1,12 @@
 """The fast gradient sign method against a trained model, which its loader hands out in eval mode.
 
-verdict: error
+kind: error
 pattern: eval-always
 module: features.rnn
 class: LSTM
 root: Speech
 through: Speech
-cure: eval_gradients
+cure: eval-gradients
 """
 
 import argparse
@@ -43,7 +43,7 @@ def load_model(device):
 
 def attack(model, sound, label, epsilon):
     sound = sound.clone().requires_grad_()
-    loss = nn.functional.cross_entropy(model(sound), label)
+    loss = nn.functional.cross_entropy(model(sound), label)  # <- call
     loss.backward()
     return (sound + epsilon * sound.grad.sign()).detach()
 

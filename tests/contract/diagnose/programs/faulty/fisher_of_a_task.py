@@ -1,12 +1,12 @@
 """Elastic weight consolidation: after a task the importance of each weight is taken from gradients in eval mode.
 
-verdict: error
+kind: error
 pattern: inner-loop-in-eval
 module: rnn
 class: RNN
 root: Net
 through: Net
-cure: eval_gradients
+cure: eval-gradients
 """
 
 import torch

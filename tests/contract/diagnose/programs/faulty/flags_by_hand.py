@@ -1,10 +1,11 @@
 """A helper sets the training flags one by one, and forgets to set them back.
 
-verdict: error
+kind: error
 pattern: eval-by-helper
 module: blocks.1.rnn
 class: GRU
 root: Tower
+cure: [restore-mode, train-first]
 """
 
 import torch

@@ -1,12 +1,12 @@
 """A pretrained encoder is frozen and put into eval mode between an adapter and a head that both learn.
 
-verdict: error
+kind: error
 pattern: rnn-eval-rest-train
 module: encoder
 class: LSTM
 root: Adapted
 through: LSTM
-cure: eval_gradients
+cure: eval-gradients
 """
 
 import torch
@@ -36,7 +36,7 @@ def main():
         for _step in range(2):
             x, y = torch.randn(6, 4, 3, device=device), torch.randint(2, (4,)).to(device)
             optimizer.zero_grad()
-            nn.functional.cross_entropy(model(x), y).backward()
+            nn.functional.cross_entropy(model(x), y).backward()  # <- call
             optimizer.step()
 
 

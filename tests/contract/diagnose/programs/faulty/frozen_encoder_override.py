@@ -1,12 +1,12 @@
 """The same held in place by an override of train(), so that nothing the training loop does can help.
 
-verdict: error
+kind: error
 pattern: rnn-eval-rest-train
 module: encoder
 class: GRU
 root: Captioner
 through: GRU
-cure: eval_gradients
+cure: eval-gradients
 """
 
 import torch

@@ -1,11 +1,11 @@
 """A frozen encoder in training mode passes the gradient on, but its own dropout is still on: its features are random.
 
-verdict: warning
-pattern: rnn-frozen-in-train
+kind: warning
+pattern: frozen-dropout-on
 module: encoder
 class: LSTM
 root: Adapted
-warnings: frozen-dropout
+cure: dropout-zero
 """
 
 import torch

@@ -1,11 +1,12 @@
 """Two nets: after every epoch the generator alone goes into eval mode to show what it makes, and stays there.
 
-verdict: error
+kind: error
 pattern: eval-after-epoch
 module: rnn
 class: LSTM
 root: Generator
 through: Generator
+cure: train-first
 """
 
 import torch
@@ -41,7 +42,7 @@ def main():
     for _epoch in range(3):
         for _step in range(2):
             real, noise = torch.randn(5, 4, 2, device=DEVICE), torch.randn(5, 4, 3, device=DEVICE)
-            fake = generator(noise)
+            fake = generator(noise)  # <- call
             judge.zero_grad()
             (critic(fake.detach()).mean() - critic(real).mean()).backward()
             judge.step()

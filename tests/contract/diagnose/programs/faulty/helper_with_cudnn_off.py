@@ -1,12 +1,12 @@
 """cuDNN is off for the process, so nothing is ever raised; a helper still leaves the rest of training without dropout.
 
-verdict: warning
-pattern: eval-by-helper
+kind: warning
+pattern: mode-not-restored
 module: rnn
 class: GRU
 root: Net
 through: Net
-warnings: helper-does-not-restore
+cure: [restore-mode, train-first]
 """
 
 import torch

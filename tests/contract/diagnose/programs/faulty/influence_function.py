@@ -1,12 +1,12 @@
 """How much a training example moves a prediction: two gradients with respect to the weights, both in eval mode.
 
-verdict: error
+kind: error
 pattern: eval-always
 module: rnn
 class: RNN
 root: Judge
 through: Judge
-cure: eval_gradients
+cure: eval-gradients
 """
 
 import torch
@@ -28,7 +28,7 @@ class Judge(nn.Module):
 
 
 def gradient(model, x, y):
-    loss = nn.functional.cross_entropy(model(x), y)
+    loss = nn.functional.cross_entropy(model(x), y)  # <- call
     return torch.autograd.grad(loss, list(model.parameters()))
 
 

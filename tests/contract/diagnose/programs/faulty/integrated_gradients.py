@@ -1,12 +1,12 @@
 """Attribution of a classifier's score to its inputs, along a path from a baseline, in eval mode as it should be.
 
-verdict: error
+kind: error
 pattern: eval-always
 module: rnn
 class: LSTM
 root: Classifier
 through: Classifier
-cure: eval_gradients
+cure: eval-gradients
 """
 
 import torch
@@ -33,7 +33,7 @@ class IntegratedGradients:
         total = torch.zeros_like(inputs)
         for step in range(1, steps + 1):
             point = (baseline + step / steps * (inputs - baseline)).requires_grad_()
-            score = self.forward(point)[:, target].sum()
+            score = self.forward(point)[:, target].sum()  # <- call
             total += torch.autograd.grad(score, point)[0]
         return (inputs - baseline) * total / steps
 

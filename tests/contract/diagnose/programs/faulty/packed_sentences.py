@@ -1,11 +1,12 @@
 """Sentences of different lengths, packed; an accuracy is computed in every epoch, and the model left in eval mode.
 
-verdict: error
+kind: error
 pattern: eval-after-epoch
 module: encoder.rnn
 class: LSTM
 root: Sentiment
 through: Sentiment
+cure: train-first
 """
 
 import torch
@@ -52,7 +53,7 @@ def main():
     for _epoch in range(3):
         for _step in range(2):
             optimizer.zero_grad()
-            nn.functional.cross_entropy(model(*batch[:2]), batch[2]).backward()
+            nn.functional.cross_entropy(model(*batch[:2]), batch[2]).backward()  # <- call
             optimizer.step()
         print(accuracy(model, batch))
 

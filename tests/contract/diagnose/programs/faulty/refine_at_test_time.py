@@ -1,12 +1,12 @@
 """The evaluation of a forecaster refines a latent by gradient before it predicts, with the model in eval mode.
 
-verdict: error
+kind: error
 pattern: inner-loop-in-eval
 module: decoder
 class: GRU
 root: Decoder
 through: Decoder
-cure: eval_gradients
+cure: eval-gradients
 """
 
 import torch
@@ -31,7 +31,7 @@ def refine(model, observed, rounds=3):
     optimizer = torch.optim.SGD([latent], lr=0.1)
     for _ in range(rounds):
         optimizer.zero_grad()
-        nn.functional.mse_loss(model(latent, len(observed)), observed).backward()
+        nn.functional.mse_loss(model(latent, len(observed)), observed).backward()  # <- call
         optimizer.step()
     return latent.detach()
 

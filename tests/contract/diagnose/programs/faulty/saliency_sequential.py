@@ -1,12 +1,12 @@
 """Which input moved the prediction: a gradient in eval mode through a GRU inside nn.Sequential.
 
-verdict: error
+kind: error
 pattern: eval-always
 module: "1.0"
 class: GRU
 root: Sequential
 through: Sequential
-cure: eval_gradients
+cure: eval-gradients
 """
 
 import torch

@@ -1,11 +1,12 @@
 """A character model writes a sample now and then, in the middle of an epoch, and stays in eval mode.
 
-verdict: error
+kind: error
 pattern: eval-by-helper
 module: rnn
 class: GRU
 root: CharModel
 through: CharModel
+cure: restore-mode
 """
 
 import torch
@@ -47,7 +48,7 @@ for epoch in range(2):
     for start in range(0, 40, 10):
         piece = codes[start : start + 11, None]
         optimizer.zero_grad()
-        scores, _ = model(piece[:-1])
+        scores, _ = model(piece[:-1])  # <- call
         nn.functional.cross_entropy(scores.flatten(0, 1), piece[1:].flatten()).backward()
         optimizer.step()
         if start == 20:

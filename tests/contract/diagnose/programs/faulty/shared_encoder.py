@@ -1,11 +1,12 @@
 """Two models share an encoder: eval() on the one that is validated puts the other one's encoder into eval mode.
 
-verdict: error
+kind: error
 pattern: eval-after-epoch
 module: encoder
 class: GRU
 root: Translator
 through: Scorer
+cure: train-first
 """
 
 import torch

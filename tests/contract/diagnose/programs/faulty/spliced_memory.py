@@ -1,12 +1,12 @@
 """Outputs of an eval forward are kept as a memory and spliced into the training loss later, still in the graph.
 
-verdict: error
+kind: error
 pattern: eval-output-reused
 module: rnn
 class: GRU
 root: Reader
 through: Reader
-cure: detach no_grad
+cure: [no-grad, detach]
 """
 
 import torch

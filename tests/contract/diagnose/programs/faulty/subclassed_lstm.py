@@ -1,11 +1,12 @@
 """A subclass of nn.LSTM with dropped recurrent weights; validation in the middle of an epoch leaves it in eval mode.
 
-verdict: error
+kind: error
 pattern: eval-by-helper
 module: layers.1
 class: LockedDropoutLSTM
 root: Stack
 through: Stack
+cure: restore-mode
 """
 
 import torch
@@ -45,7 +46,7 @@ def main():
         model.train()
         for step in range(1, 7):
             x = torch.randn(5, 4, 3, device=device)
-            loss = model(x).square().mean()
+            loss = model(x).square().mean()  # <- call
             loss.backward()
             optimizer.step()
             optimizer.zero_grad()

@@ -1,12 +1,12 @@
 """A target network in eval mode whose values enter the loss without detach(); nobody wants its gradient.
 
-verdict: error
+kind: error
 pattern: eval-output-reused
 module: rnn
 class: LSTM
 root: Values
 through: Values
-cure: detach no_grad
+cure: [no-grad, detach]
 """
 
 import copy
@@ -36,7 +36,7 @@ def main():
     for step in range(4):
         values.train()
         observations = torch.randn(6, 4, 3, device=device)
-        future = target(observations).max(-1).values
+        future = target(observations).max(-1).values  # <- call
         loss = nn.functional.smooth_l1_loss(values(observations)[..., 0], 0.9 * future)
         optimizer.zero_grad()
         loss.backward()

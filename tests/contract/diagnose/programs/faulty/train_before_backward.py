@@ -1,11 +1,12 @@
 """What the message seems to ask for: train() just before backward(). The mode that counts is the forward's.
 
-verdict: error
+kind: error
 pattern: train-before-backward
 module: rnn
 class: GRU
 root: Regressor
 through: Regressor
+cure: train-first
 """
 
 import torch
@@ -35,7 +36,7 @@ class Experiment:
             return sum(nn.functional.l1_loss(self.model(x), y).item() for x, y in batches)
 
     def step(self, x, y):
-        loss = nn.functional.mse_loss(self.model(x), y)
+        loss = nn.functional.mse_loss(self.model(x), y)  # <- call
         self.optimizer.zero_grad()
         self.model.train()
         loss.backward()

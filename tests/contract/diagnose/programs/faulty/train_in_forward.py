@@ -1,12 +1,12 @@
 """forward() calls train() itself: never the error, and never eval mode, so that predictions are random.
 
-verdict: warning
+kind: warning
 pattern: train-in-forward
 module: rnn
 class: LSTM
 root: Net
-through: Net
-warnings: train-in-forward
+through: LSTM
+cure: remove-train
 """
 
 import torch

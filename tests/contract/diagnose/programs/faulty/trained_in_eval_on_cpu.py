@@ -1,12 +1,12 @@
 """Trained on the CPU by choice: no error there, but every epoch after the first runs without dropout, in eval mode.
 
-verdict: would-raise
+kind: would-raise
 pattern: eval-after-epoch
 module: rnn
 class: LSTM
 root: Net
 through: Net
-warnings: trained-in-eval
+cure: train-first
 """
 
 import torch

@@ -1,11 +1,12 @@
 """A trainer with callbacks: the one that logs predictions every few steps puts the model into eval mode.
 
-verdict: error
+kind: error
 pattern: eval-by-helper
 module: model.encoder
 class: LSTM
 root: Task
 through: Task
+cure: restore-mode
 """
 
 import torch
@@ -23,7 +24,7 @@ class Task(nn.Module):
 
     def training_step(self, batch):
         x, y = batch
-        return nn.functional.cross_entropy(self(x), y)
+        return nn.functional.cross_entropy(self(x), y)  # <- call
 
 
 class LogPredictions:

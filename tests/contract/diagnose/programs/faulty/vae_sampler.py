@@ -1,11 +1,12 @@
 """A VAE draws samples every hundred steps, in eval mode; the next training step goes through decoder and encoder.
 
-verdict: error
+kind: error
 pattern: eval-by-helper
 module: encoder
 class: GRU
 root: SequenceVAE
 through: SequenceVAE
+cure: restore-mode
 """
 
 import torch

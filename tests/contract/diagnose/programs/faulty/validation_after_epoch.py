@@ -1,11 +1,12 @@
 """A tagger is validated after every epoch, and nothing puts it back into training mode.
 
-verdict: error
+kind: error
 pattern: eval-after-epoch
 module: rnn
 class: LSTM
 root: Tagger
 through: Tagger
+cure: train-first
 """
 
 import argparse
@@ -42,7 +43,7 @@ def main() -> None:
     for _ in range(options.epochs):
         for sentences, tags in loader:
             optimizer.zero_grad()
-            loss = criterion(model(sentences.to(device)).flatten(0, 1), tags.to(device).flatten())
+            loss = criterion(model(sentences.to(device)).flatten(0, 1), tags.to(device).flatten())  # <- call
             loss.backward()
             optimizer.step()
         model.eval()  # <- switch

@@ -1,11 +1,12 @@
 """A trainer's wrapper is switched, not the model: its check before training calls eval(), and fit() never train().
 
-verdict: error
+kind: error
 pattern: eval-by-helper
 module: module.rnn
 class: LSTM
 root: Prepared
 through: Prepared
+cure: [train-first, restore-mode]
 """
 
 import torch
@@ -50,7 +51,7 @@ class Trainer:
         self.sanity_check(loader)
         for _epoch in range(epochs):
             for x, y in loader:
-                loss = nn.functional.cross_entropy(self.model(x.to(self.device)), y.to(self.device))
+                loss = nn.functional.cross_entropy(self.model(x.to(self.device)), y.to(self.device))  # <- call
                 self.optimizer.zero_grad()
                 loss.backward()
                 self.optimizer.step()

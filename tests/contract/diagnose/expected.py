@@ -1,0 +1,71 @@
+"""What each program has to be told: a header in YAML, and the lines marked ``# <- forward``, ``call`` or ``switch``."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+PROGRAMS = Path(__file__).parent / "programs"
+CUDNN_SAYS = "cudnn RNN backward can only be called in training mode"
+MARKED = ("forward", "call", "switch")
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The finding that a faulty program should get.
+
+    ``kind`` is what it is on a device with cuDNN. ``pattern`` names a placement or a silent form; ``module``, ``root``
+    and ``through`` say which RNN of what, and on what ``eval()`` was called. Each of ``cures`` is right.
+    """
+
+    path: Path
+    kind: str
+    pattern: str
+    module: str
+    class_: str
+    root: str
+    through: str | None = None
+    cures: tuple[str, ...] = ()
+    says: str = CUDNN_SAYS
+    marks: dict[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def raises(self) -> bool:
+        """Whether the program itself ends in an error on a device with cuDNN."""
+        return self.kind == "error"
+
+
+def read(path: Path) -> Expected:
+    """The expectation that a faulty program carries."""
+    text = ast.get_docstring(ast.parse(path.read_text())) or ""
+    header: dict[str, Any] = yaml.safe_load(text.rpartition("\n\n")[2])
+    cure = header.pop("cure")
+    return Expected(
+        path,
+        class_=header.pop("class"),
+        cures=(cure,) if isinstance(cure, str) else tuple(cure),
+        marks=marks(path),
+        **header,
+    )
+
+
+def marks(path: Path) -> dict[str, int]:
+    """The number of the line that each mark stands in; a mark stands once."""
+    found = [
+        (mark, number)
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        for mark in re.findall(r"# <- (\w+)$", line)
+    ]
+    assert len(dict(found)) == len(found), f"{path} has a mark twice"
+    assert set(dict(found)) <= set(MARKED), f"{path} has a mark that nobody reads"
+    return dict(found)
+
+
+FAULTY = tuple(read(path) for path in sorted((PROGRAMS / "faulty").glob("*.py")))
+CORRECT = tuple(sorted((PROGRAMS / "correct").glob("*.py")))

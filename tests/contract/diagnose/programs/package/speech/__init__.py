@@ -1,0 +1,1 @@
+"""A program of several files, run with ``-m``."""
