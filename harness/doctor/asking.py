@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from harness.doctor.facts import Fact, warning
@@ -69,21 +71,49 @@ class Inquiry:
         return tuple(self._facts)
 
 
+_helpers: set[subprocess.Popen[str]] = set()
+
+
 def ask_process(command: Sequence[str], said: str, limit_s: float) -> str | None:
     """What ``command`` prints when it is told ``said``; None if it does not end within ``limit_s``.
 
-    A process that hangs inside a driver does not even die of SIGKILL; it is left behind then.
+    It gets a process group of its own, so that what it has started ends with it. A process that hangs inside a driver
+    does not even die of SIGKILL; it is left behind then.
 
     Raises:
         OSError: it cannot be started.
     """
     process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace"
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        errors="replace",
+        process_group=0,
     )
+    _helpers.add(process)
     try:
         return process.communicate(said, timeout=limit_s)[0]
     except subprocess.TimeoutExpired:
-        process.kill()
+        _kill(process)
         with suppress(subprocess.TimeoutExpired):
             process.communicate(timeout=_LAST_SECONDS)
         return None
+    finally:
+        _helpers.discard(process)
+
+
+@contextmanager
+def ended_helpers() -> Iterator[None]:
+    """At the end of the block, also of one that was interrupted, no process is left whose answer nobody waits for."""
+    try:
+        yield
+    finally:
+        for process in list(_helpers):
+            _kill(process)
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from harness.doctor import driver, journal, machine, places, pytorch, software
-from harness.doctor.asking import Inquiry, Question
+from harness.doctor.asking import Inquiry, Question, ended_helpers
 from harness.doctor.bench import Bench, NoExecutor, OpenExecutor, no_executor
 from harness.doctor.facts import Fact, State, warning
 from harness.doctor.injection import Finding, Injector
@@ -24,9 +24,6 @@ AFTER_PYTHON = 3
 
 JOURNAL_LIMIT_S = 20.0
 """A record is synced to the disk three times, which takes a slow one seconds."""
-
-STUB_LIMIT_S = 60.0
-"""Compiling takes seconds; another process that compiles at the same time is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +70,7 @@ def examine(
     Never raises for what it finds; a device that was asked for and is not there is a difference.
     """
     seen = Examination()
-    with Bench(executor) as bench:
+    with Bench(executor) as bench, ended_helpers():
         say("starting PyTorch")
         bench.open_base()  # first, since it takes longest
         inquiries = {group: [Inquiry.start(one) for one in ones] for group, ones in questions(store).items()}
@@ -99,7 +96,7 @@ def questions(store: Store) -> dict[str, tuple[Question, ...]]:
         "software": (
             Question("packages", lambda: tuple(software.package_facts())),
             Question("C compiler", lambda: tuple(software.compiler_facts())),
-            Question("stub", lambda: tuple(software.stub_facts()), STUB_LIMIT_S),
+            Question("stub", lambda: tuple(software.stub_facts()), software.STUB_LIMIT_S + 5),
         ),
         "GPU": (Question("GPU driver", lambda: tuple(driver.driver_facts()), driver.LIMIT_S + 5),),
         "machine": (

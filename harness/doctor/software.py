@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from importlib import metadata
 
 from harness import __version__, stub
-from harness.doctor.facts import Fact, absent, warning
+from harness.doctor.asking import ask_process
+from harness.doctor.facts import Fact, State, absent, warning
 from harness.errors import StubUnavailableError
 from harness.quoting import one_line
 from harness.stub.compiler import find_compiler
 
 PACKAGES = {"MLflow": "mlflow", "pandas": "pandas", "torchvision": "torchvision", "NVML": "nvidia-ml-py"}
+
+STUB_LIMIT_S = 60.0
+"""Compiling takes seconds; another process that compiles at the same time is waited for."""
 
 
 def package_facts() -> Iterator[Fact]:
@@ -52,12 +58,33 @@ def compiler_facts() -> Iterator[Fact]:
         yield Fact("C compiler", " ".join(command), value=" ".join(command))
 
 
-def stub_facts() -> Iterator[Fact]:
-    """Whether the stub is built or can be; this builds it."""
+def stub_facts(limit_s: float = STUB_LIMIT_S) -> Iterator[Fact]:
+    """Whether the stub is built or can be. This builds it, in a process of its own: a compiler may hang."""
+    answer = ask_process([sys.executable, "-P", "-m", "harness.doctor.software"], "", limit_s)
+    if answer is None:
+        advice = "The compiler hangs, or another process is building it. Does `harness stub info` ever end?"
+        yield warning("stub", f"not built within {limit_s:g} s", advice)
+        return
+    try:
+        said = json.loads(answer.splitlines()[-1])
+        yield Fact(**said | {"state": State(said["state"])})
+    except (ValueError, IndexError):
+        yield warning("stub", "whoever builds it died", "What does `harness stub info` say?")
+
+
+def main() -> None:
+    """Build the stub, and print the fact about it."""
+    print(json.dumps(asdict(_built())))
+
+
+def _built() -> Fact:
     try:
         build = stub.ensure()
     except StubUnavailableError as error:
-        yield absent("stub", one_line(str(error), 400), error.advice)
-        return
+        return absent("stub", one_line(str(error), 400), error.advice)
     text = f"built for torch {build.torch_version} with {build.compiler}, in {build.folder}"
-    yield Fact("stub", text, value=str(build.folder))
+    return Fact("stub", text, value=str(build.folder))
+
+
+if __name__ == "__main__":
+    main()
