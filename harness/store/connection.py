@@ -1,7 +1,8 @@
 """The door to MLflow: the only file that imports it, late, because that costs over a second.
 
-A fresh SQLite store is made by one process under a file lock, with MLflow's own layout set explicitly, in WAL mode (a
-child costs half the time, and the UI can read while the run writes). The journal is the truth, so a power loss may
+A fresh SQLite store is made by one process under a file lock, with MLflow's own layout set explicitly, under another
+name until it is whole (whoever is killed halfway leaves no database that MLflow cannot open), and in WAL mode (a child
+costs half the time, and the UI can read while the run writes). The journal is the truth, so a power loss may
 cost the database its last transactions and nobody anything: hence ``synchronous=NORMAL``.
 """
 
@@ -205,8 +206,10 @@ def _open_sqlite(uri: str, database: Path) -> str:
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
     from sqlalchemy import event
 
-    database.parent.mkdir(parents=True, exist_ok=True)
     make: Callable[..., Any] = SqlAlchemyStore  # untyped
+    database.parent.mkdir(parents=True, exist_ok=True)
+    if not database.exists():
+        _make_whole(make, uri, database)
     tracking = make(uri, str(database.parent / "mlruns"))
     with closing(sqlite3.connect(database, timeout=10)) as connection:
         connection.execute("PRAGMA journal_mode=WAL")
@@ -214,6 +217,18 @@ def _open_sqlite(uri: str, database: Path) -> str:
         event.listen(tracking.engine, "connect", _relax)
         tracking.engine.dispose()
     return _experiment(tracking)
+
+
+def _make_whole(make: Callable[..., Any], uri: str, database: Path) -> None:
+    """Make a database beside ``database`` and give it that name when MLflow's dozens of migrations are through."""
+    for leftover in database.parent.glob(f".{database.name}.*.part*"):
+        leftover.unlink(missing_ok=True)  # of one who was killed; nobody else makes one while we hold the lock
+    draft = database.with_name(f".{database.name}.{os.getpid()}.part")
+    make(f"{uri[: uri.index(':///')]}:///{draft}", str(database.parent / "mlruns")).engine.dispose()
+    if database.exists():  # a bare `mlflow ui` was quicker
+        draft.unlink()
+    else:
+        draft.replace(database)
 
 
 def _relax(connection: Any, _record: Any) -> None:
