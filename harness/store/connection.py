@@ -8,6 +8,7 @@ cost the database its last transactions and nobody anything: hence ``synchronous
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import logging
 import os
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock, Timeout
 
 from harness.errors import HarnessError, TrackingError, UsageError
-from harness.files import explained
+from harness.files import explained, store_error
 from harness.store.layout import Store
 
 if TYPE_CHECKING:
@@ -137,6 +138,8 @@ def tracked(action: str) -> Iterator[None]:
 def _advice(message: str) -> str:
     if "out-of-date database schema" in message:
         return "Upgrade it with `mlflow db upgrade URI` (make a copy first), or choose another store with --store DIR."
+    if "disk is full" in message or os.strerror(errno.ENOSPC) in message:
+        return "Free some space; the journal has everything, and `harness sync` makes up for it."
     return "Check the tracking URI and what it points to; the journal has everything, and --no-tracking does without."
 
 
@@ -191,6 +194,8 @@ def _alone(store: Store) -> Iterator[None]:
             f"another process has been opening the store for over {LOCK_PATIENCE_S:.0f} s",
             "Stop it, or go on without MLflow with --no-tracking.",
         ) from error
+    except OSError as error:
+        raise store_error(f"lock {lock.lock_file}", error) from error
     try:
         yield
     finally:

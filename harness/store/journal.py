@@ -6,6 +6,7 @@ file is one unfinished last line: readers leave it out, and the next coordinator
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -252,9 +253,21 @@ def is_being_run(folder: RunFolder) -> bool:
     lock = FileLock(folder.lock, thread_local=False)
     try:
         lock.acquire(timeout=0)
-    except (Timeout, OSError, NotImplementedError):
+    except (Timeout, NotImplementedError):
         return True
+    except OSError:
+        return _is_locked(folder.lock)
     lock.release()
+    return False
+
+
+def _is_locked(file: Path) -> bool:
+    """Whether somebody holds a lock on a file that we may only read, as on a read-only file system."""
+    try:
+        with file.open("rb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
     return False
 
 
