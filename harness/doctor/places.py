@@ -57,6 +57,9 @@ def temporary_facts() -> Iterator[Fact]:
     except OSError as error:
         yield warning("temporary files", os_words(error), "Point TMPDIR at a folder that you may write to.")
         return
+    wanted = os.environ.get("TMPDIR")
+    if wanted and Path(wanted).absolute() != folder.absolute():
+        yield warning("TMPDIR", f"{wanted} cannot be written to", f"{folder} is used instead; free or unset it.")
     yield from _space("temporary files", folder, shown=f"{folder}, ")
 
 
