@@ -71,8 +71,9 @@ def changed_facts(records: Iterable[Record], now: Mapping[Device, Mapping[str, A
     for device, facts in now.items():
         for name, words in MACHINE_FACTS.items():
             seen = {word(record.facts[name]) for record in records if record.device is device and name in record.facts}
-            if seen and word(facts.get(name)) not in seen:
-                yield f"{words} on {device} {' or '.join(sorted(seen))}, now {word(facts.get(name))}"
+            # What a device was not asked is not known to have changed.
+            if seen and facts.get(name) is not None and word(facts[name]) not in seen:
+                yield f"{words} on {device} {' or '.join(sorted(seen))}, now {word(facts[name])}"
 
 
 def word(value: object) -> str:

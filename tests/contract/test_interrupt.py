@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -74,7 +75,7 @@ def assert_stopped_in_order(end: Ended, going: Going) -> int:
     sentence, advice = end.err.splitlines()[-2:]
     assert sentence.startswith(f"harness: stopped: {len(records)} of {len(plan.variants)} attempts are recorded in ")
     assert f"`harness report {plan.run}`" in advice
-    assert "same command" in advice
+    assert f"`harness run matrix --resume {plan.run}`" in advice
     assert "Traceback" not in end.err
 
     assert 0 < len(records) < len(plan.variants)
@@ -90,6 +91,25 @@ def assert_stopped_in_order(end: Ended, going: Going) -> int:
     return len(records)
 
 
+def assert_goes_on(going: Going) -> None:
+    """The command that was named makes what is missing and nothing else, in the same MLflow run."""
+    _, before = going.kept
+    (parent,) = MlflowView(going.root, going.run).parents
+    end = harness("run", "matrix", "--resume", going.run, cwd=going.root)
+    assert end.code == 0, end.err
+    plan, records = going.kept
+    assert records[: len(before)] == before
+    assert len({record.key for record in records}) == len(records) == len(plan.variants)
+    assert [record.sitting for record in records] == [1] * len(before) + [2] * (len(records) - len(before))
+    view = MlflowView(going.root, going.run)
+    assert [(run.info.run_id, run.info.status) for run in view.parents] == [(parent.info.run_id, "FINISHED")]
+    assert sorted(child.data.tags["harness.key"] for child in view.children) == sorted(r.key for r in records)
+    assert "RUNNING" not in view.statuses
+    assert "sittings.jsonl" in view.artifacts(view.parents[0])
+    status = json.loads(harness("status", going.run, "--json", cwd=going.root).out)
+    assert (status["state"], status["recorded"], len(status["sittings"])) == ("complete", PLANNED, 2)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 def test_asked_once_it_lets_what_runs_end_and_keeps_everything(root: Path, number: signal.Signals) -> None:
     with running(root, *WORDS, records=3) as going:
@@ -98,6 +118,8 @@ def test_asked_once_it_lets_what_runs_end_and_keeps_everything(root: Path, numbe
     assert assert_stopped_in_order(end, going) >= 3
     assert Outcome.NOT_RUN not in {record.outcome for record in going.kept[1]}
     assert processes_of(going.mark) == []
+    if number is signal.SIGINT:
+        assert_goes_on(going)
 
 
 @pytest.mark.timeout(120)
@@ -156,7 +178,15 @@ def test_a_killed_coordinator_leaves_a_whole_journal_and_no_orphans(root: Path) 
     rows = harness("report", going.run, "--format", "csv", cwd=root).out.splitlines()
     assert len(rows) == 1 + PLANNED
     assert sum(",not-run," in row for row in rows) == PLANNED - len(records)
-    assert harness("sync", going.run, cwd=root).code == 0
+    # The next command that opens the store closes what was left open there, of whatever run.
+    assert "RUNNING" in MlflowView(root, going.run).statuses
+    other = harness("run", "matrix", "quick", "-a", "cell=lstm", "-a", "cudnn=on", "--device", "cpu", cwd=root)
+    assert other.code == 0
+    assert f"note: MLflow still showed run {going.run}, whose coordinator was killed, as running" in other.err
+    assert "RUNNING" not in MlflowView(root, going.run).statuses
+    again = harness("sync", going.run, cwd=root)
+    assert again.code == 0
+    assert "still showed" not in again.err
     view = MlflowView(root, going.run)
     (parent,) = view.parents
     assert parent.info.status == "KILLED"

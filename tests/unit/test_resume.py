@@ -349,6 +349,15 @@ def test_each_sitting_is_kept_with_what_it_was_made_with(here: Here) -> None:
     assert here.ears.sitting == third, "who is told hears of it before the first attempt"
 
 
+def test_what_a_device_was_not_asked_has_not_changed(here: Here) -> None:
+    plan = plan_of(devices=(Device.CPU,))
+    facts = {"cpu": "old", "device_name": "old", "threads": 1, "driver": "580.10"}
+    kept(here.store.root, plan, [replace(record, facts=facts) for record in first_records(plan)[:1]])
+    here.go_on()
+    assert here.ears.sitting is not None
+    assert here.ears.sitting.differences == ()
+
+
 @pytest.mark.parametrize(
     ("device", "fact", "was", "now", "words"),
     [

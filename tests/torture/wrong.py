@@ -1,0 +1,5 @@
+"""What torture brings to light."""
+
+
+class WrongError(Exception):
+    """A promise was broken."""
