@@ -254,7 +254,27 @@ def test_throughput_names_its_device_and_says_what_a_cpu_cannot_say() -> None:
     heading = cells_of(report, "cell")["heading"]
     assert heading[1] == "cuDNN on, sequences/s (cpu)" and heading[2] == "cuDNN off, sequences/s (cpu)"
     assert "On a CPU the cuDNN flag has no effect" in report and "no throughput for `stub`" in report
-    assert len(re.findall(r"^\| (?:rnn|lstm|gru)", report, flags=re.MULTILINE)) == 8
+    assert len(re.findall(r"^\| (?:rnn|lstm|gru)", report, flags=re.MULTILINE)) == 8 + 16
+
+
+def test_a_train_step_is_told_whole_in_parts_and_with_its_first() -> None:
+    plan = make_plan(
+        placements=("train-always", "train-each-step", "eval-always"), cells=("lstm",), directions=(False,)
+    )
+    records = make_records(plan)
+    rows = cells_of(section(render(plan, records, "md"), "Throughput"), r"train step \(cpu\)")
+    assert rows["heading"] == [
+        *("path", "cuDNN", "sequences/s", "time steps/s", "step, ms", "forward", "backward", "optimizer"),
+        *("first step, ms", "variants", "attempts"),
+    ]
+    path, _, sequences, steps, whole, *rest = rows["lstm"]
+    forward, backward, optimizer, first, variants, attempts = map(float, rest)
+    assert (path, variants, attempts) == ("mkldnn", 2, 2), "what raises elsewhere is no train step"
+    number = [float(text.replace(",", "")) for text in (sequences, steps, whole)]
+    assert number[1] == pytest.approx(24 * number[0], rel=0.01)
+    assert number[0] == pytest.approx(16 / number[2] * 1000, rel=0.01)
+    assert forward + backward + optimizer == pytest.approx(number[2], rel=0.05)
+    assert first > 2 * number[2]
 
 
 def test_pairs_of_equal_work_that_differ_wildly_discredit_the_times_of_a_cpu() -> None:

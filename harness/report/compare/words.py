@@ -15,6 +15,7 @@ from harness.report.compare.shift import smallest_p
 from harness.report.compare.timings import wander
 from harness.report.compare.transitions import Change
 from harness.report.compare.verdicts import FALSE_DISCOVERIES, FEWEST, FEWEST_CELLS, CommonShift, Verdict
+from harness.report.machine import machine_caveats
 
 DRIFT = (
     "The two runs were not interleaved with each other: a drift of the machine from one to the other looks like a "
@@ -68,6 +69,7 @@ def _caveats(comparison: Comparison) -> Iterator[str]:
         yield from _too_few(comparison)
         yield from _cannot_be_found(comparison)
         yield from _wandered(comparison)
+        yield from _disturbed(comparison)
     for name, side in (("A", comparison.a), ("B", comparison.b)):
         if side.plan.environment.get("git_dirty"):
             yield f"{name} was made with uncommitted changes: its commit does not identify the code."
@@ -101,6 +103,14 @@ def _wandered(comparison: Comparison) -> Iterator[str]:
                     f"Within {name}, later replicates on {device} took {factor:.3f} times as long as earlier ones, "
                     "though nothing had changed: the machine moves by more than the size that matters here."
                 )
+
+
+def _disturbed(comparison: Comparison) -> Iterator[str]:
+    """What the machine under either run was doing besides."""
+    for device in {cell.device: None for cell in comparison.timings.judged}:
+        for name, side in (("A", comparison.a), ("B", comparison.b)):
+            said = machine_caveats(device, side.records_on(device), side.plan.environment.get("cores"))
+            yield from (f"In {name}: {sentence[0].lower()}{sentence[1:]}" for sentence in said)
 
 
 def _cannot_be_found(comparison: Comparison) -> Iterator[str]:

@@ -11,9 +11,7 @@ from matplotlib.figure import Figure
 
 from harness.blocks import step_seconds
 from harness.model import Device, KernelPath
-from harness.placements import PLACEMENTS
 from harness.report.evidence import Evidence
-from harness.report.fixes import BASELINES, does_the_same
 from harness.report.plots.style import (
     BLACK,
     BLUE,
@@ -28,6 +26,7 @@ from harness.report.plots.style import (
     new_figure,
     titled,
 )
+from harness.report.steps import train_steps
 from harness.results import Result
 from harness.statistics import Interval, median, median_interval
 
@@ -109,15 +108,7 @@ def _frame(axes: Axes, cells: dict[str, list[Point]], height: float) -> None:
 
 
 def _points(evidence: Evidence, device: Device) -> Iterator[Point]:
-    groups: dict[tuple[str, str, KernelPath], list[Result]] = {}
-    for result in evidence.results_on(device):
-        paths = {record.path for record in result.records}
-        if result.timed and result.key not in evidence.raising_keys and _is_train_step(result) and len(paths) == 1:
-            path = paths.pop()
-            if path is not None:
-                flag = str(result.variant.axes.get("cudnn", "on"))
-                groups.setdefault((_cell(result), flag, path), []).append(result)
-    for (cell, flag, path), results in groups.items():
+    for (cell, flag, path), results in train_steps(evidence, device).items():
         values = _per_replicate(results)
         every = [value for each in values.values() for value in each]
         medians = [middle for each in values.values() if (middle := median(each)) is not None]
@@ -126,16 +117,6 @@ def _points(evidence: Evidence, device: Device) -> Iterator[Point]:
             interval = median_interval(medians)
             low, high = (interval.low, interval.high) if interval else (min(every), max(every))
             yield Point(cell, path, flag, middle, low, high, interval)
-
-
-def _is_train_step(result: Result) -> bool:
-    placement = PLACEMENTS.get(str(result.variant.axes.get("placement")))
-    return placement is not None and (placement.name in BASELINES or does_the_same(placement))
-
-
-def _cell(result: Result) -> str:
-    both = result.variant.axes.get("bidirectional")
-    return f"{result.variant.axes.get('cell', 'rnn')}{', bidirectional' if both is True else ''}"
 
 
 def _per_replicate(results: list[Result]) -> dict[int, list[float]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from harness.model import Caveat, Device, Outcome
 from harness.report import text
 from harness.report.evidence import Evidence
+from harness.report.machine import machine_caveats, unsettled
 from harness.report.notes import note_of
 from harness.report.sections.environment import mixed_facts
 from harness.report.sections.sittings import changed_sittings
@@ -30,6 +31,7 @@ def _computed(evidence: Evidence) -> Iterator[str]:
     if Device.CPU in devices:
         yield Caveat.CPU_CANNOT_RAISE
     yield from _too_few(evidence)
+    yield from _times(evidence)
     if any(sitting.environment.get("git_dirty") for sitting in evidence.sittings):
         yield Caveat.DIRTY_TREE
     mixed = mixed_facts(evidence)
@@ -46,6 +48,15 @@ def _too_few(evidence: Evidence) -> Iterator[str]:
         yield Caveat.SINGLE
     elif attempts and min(attempts) < ENOUGH:
         yield Caveat.TOO_FEW
+
+
+def _times(evidence: Evidence) -> Iterator[str]:
+    """What stands against the times of each device that computes."""
+    for device in (device for device in evidence.plan.devices if device.computes):
+        timed = [result for result in evidence.results_on(device) if result.timed]
+        yield from filter(None, [unsettled(device, [result.steadiness for result in timed])])
+        records = (record for result in timed for record in result.records)
+        yield from machine_caveats(device, records, evidence.plan.environment.get("cores"))
 
 
 def _notes(evidence: Evidence) -> Iterator[str]:

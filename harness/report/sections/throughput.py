@@ -7,6 +7,7 @@ import pandas as pd
 from harness.model import Device, KernelPath, Outcome
 from harness.report import text
 from harness.report.evidence import Evidence
+from harness.report.sections.steps import step_table
 
 SPEED = "sequences_per_second"
 NOISY = 1.3
@@ -39,7 +40,7 @@ def throughput(evidence: Evidence) -> str:
     """One table per device that computes; a sentence where there is nothing to compare."""
     parts = ["## Throughput"]
     for device in (device for device in evidence.plan.devices if device.computes):
-        parts += [evidence.picture("throughput", device), _of_device(evidence, device)]
+        parts += [evidence.picture("throughput", device), step_table(evidence, device), _of_device(evidence, device)]
     if Device.STUB in evidence.plan.devices:
         parts.append("There is no throughput for `stub`: its kernels do nothing.")
     return "\n\n".join(part for part in parts if part)
