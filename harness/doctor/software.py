@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from importlib import metadata
 
-from harness import __version__, stub
+from harness import stub
 from harness.doctor.asking import ask_process
 from harness.doctor.facts import Fact, State, absent, warning
 from harness.errors import StubUnavailableError
@@ -26,7 +26,8 @@ STUB_LIMIT_S = 60.0
 
 def package_facts() -> Iterator[Fact]:
     """Versions, without importing anything."""
-    yield Fact("harness", __version__, value=__version__)
+    own = version_of("harness")
+    yield Fact("harness", own, value=own) if own else absent("harness", "used from a checkout, not installed")
     where = f"{platform.python_version()} at {sys.executable}"
     yield Fact("Python", where, value=platform.python_version())
     yield Fact("system", f"{platform.system()} {platform.release()} {platform.machine()}")
