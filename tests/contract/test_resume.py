@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
+import subprocess
+import sys
 import uuid
 from pathlib import Path
 
@@ -105,32 +106,23 @@ def test_a_machine_that_has_changed_is_said_kept_and_reported(unfinished: Path) 
     assert all(record.label in report.partition("## Caveats")[2] for record in records[-2:])
     assert "other than in sitting 1: torch 2.5.0, now " in harness("status", cwd=unfinished).out
 
-
-def test_of_a_complete_run_nothing_is_missing(unfinished: Path) -> None:
-    only_run(unfinished).report.unlink(missing_ok=True)
-    harness("run", "matrix", "--resume", "--no-tracking", cwd=unfinished)
-    before = only_run(unfinished).records.read_bytes()
-    only_run(unfinished).report.unlink()
-    end = harness("run", "matrix", "--resume", "--no-tracking", cwd=unfinished, env={"PATH": os.defpath})
+    # Now it is complete.
+    journal, sittings = folder.records.read_bytes(), folder.sittings.read_bytes()
+    folder.report.unlink()
+    end = harness("run", "matrix", "--resume", "--no-tracking", cwd=unfinished)
     assert end.code == 0
     assert "nothing is missing, all 12 planned attempts are recorded" in end.err
-    assert only_run(unfinished).report.is_file()
-    assert only_run(unfinished).records.read_bytes() == before
+    assert folder.report.read_text() == report
+    assert (folder.records.read_bytes(), folder.sittings.read_bytes()) == (journal, sittings)
 
 
-@pytest.mark.parametrize(
-    ("words", "hint"),
-    [
-        (("quick", "--resume"), "NAME"),
-        (("--resume", "-a", "cell=lstm", "-k", "*", "--device", "cpu", "--replicates", "2"), "-a, -k, --device"),
-        (("--retry", "crash"), "--retry says what a resume does"),
-        (("--only-failed",), "--only-failed says what a resume does"),
-        (("--resume", "--retry", "ok"), "none that can be tried again"),
-        (("--resume", "../../etc"), "no run"),
-        (("--resume", "latest", "--only-failed", "--retry", "none"), "leaves nothing to be run"),
-    ],
-)
-def test_contradictions_are_one_sentence(unfinished: Path, words: tuple[str, ...], hint: str) -> None:
-    refused = harness("run", "matrix", *words, cwd=unfinished)
-    assert (refused.code, refused.out) == (2, "")
-    assert_sentence_and_advice(refused.err, hint)
+def test_nothing_heavy_is_imported_for_status(unfinished: Path) -> None:
+    script = (
+        "import sys; sys.argv = ['harness', 'status'];\n"
+        "from harness.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'torch', 'mlflow', 'pandas', 'matplotlib', 'sqlalchemy'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=unfinished, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

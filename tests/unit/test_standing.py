@@ -1,0 +1,228 @@
+"""How runs stand, as people and programs are told; and the command lines of status and resume."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import die, make_plan, make_records
+
+from harness import campaign, cli
+from harness.campaign import Policy, Resumption, State, standing
+from harness.errors import HarnessError
+from harness.model import Device, Outcome, Plan, Record, Settings
+from harness.sittings import Sitting
+from harness.store.journal import Journal
+from harness.store.layout import RunFolder, Store
+from harness.store.sittings import append_sitting
+
+PLAN = replace(
+    make_plan(placements=("train-each-epoch", "eval-always"), cells=("lstm",), directions=(False,)),
+    settings=Settings(replicates=2),
+)
+RECORDS = sorted(make_records(PLAN), key=lambda record: record.device is Device.CPU)
+LATER = "20260401-101500-later"
+
+
+def kept(root: Path, records: list[Record], plan: Plan = PLAN) -> RunFolder:
+    folder = Store(root).folder(plan.run)
+    with Journal.create(folder, plan) as journal:
+        for record in records:
+            journal.append(replace(record, run=plan.run))
+    return folder
+
+
+@dataclass
+class Ended:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def main(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """The entry point as the shell calls it, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("HARNESS_STORE", "MLFLOW_TRACKING_URI"):
+        monkeypatch.delenv(name, raising=False)
+
+    def call(*words: str) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["harness", *words])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as leaving:
+            cli.main()
+        captured = capsys.readouterr()
+        return Ended(int(leaving.value.code or 0), captured.out, captured.err)
+
+    return call
+
+
+def test_planned_recorded_and_missing_add_up_per_device(tmp_path: Path) -> None:
+    crashed = die(RECORDS[0], Outcome.CRASH, "ended by SIGSEGV")
+    again = replace(RECORDS[1], attempt=2)
+    found = standing(kept(tmp_path, [crashed, *RECORDS[1:-3], again]))
+    assert found.state is State.UNFINISHED
+    assert (found.planned, found.recorded, found.again) == (PLAN.attempts, PLAN.attempts - 3, 1)
+    stub, cpu = found.devices
+    assert (stub.device, stub.planned, stub.planned - stub.recorded, stub.missing) == (Device.STUB, 4, 0, 0)
+    assert (cpu.planned, cpu.recorded, cpu.missing) == (8, 5, 3)
+    assert stub.superseded + cpu.superseded == 1
+    assert stub.outcomes[Outcome.CRASH] == 1
+    assert sum(each.outcomes.total() for each in found.devices) == found.recorded
+
+
+@pytest.mark.parametrize(("count", "state"), [(0, State.UNFINISHED), (11, State.UNFINISHED), (12, State.COMPLETE)])
+def test_a_run_is_complete_when_every_planned_attempt_has_a_record(tmp_path: Path, count: int, state: State) -> None:
+    folder = kept(tmp_path, RECORDS[:count])
+    assert standing(folder).state is state
+    with Journal.resume(folder):
+        assert standing(folder).state is State.RUNNING
+
+
+def test_an_unfinished_run_says_what_is_missing_and_what_to_do(tmp_path: Path, main: Any) -> None:
+    folder = kept(tmp_path, RECORDS[:-3])
+    append_sitting(folder, Sitting(2, "2026-03-02T10:00:00+00:00", ("harness", "x"), {}, {}, ("torch 1, now 2",)))
+    told = main("status")
+    assert (told.code, told.err) == (0, "")
+    assert f"run {PLAN.run}: matrix, planned {PLAN.created}; unfinished, 3 of 12 attempts are missing" in told.out
+    table = {line.split()[0]: line.split()[1:4] for line in told.out.splitlines() if line.startswith(("stub", "cpu"))}
+    assert table == {"stub": ["4", "4", "0"], "cpu": ["8", "5", "3"]}
+    assert "sitting 2, 2026-03-02T10:00:00+00:00: harness x\n  other than in sitting 1: torch 1, now 2\n" in told.out
+    assert f"`harness run matrix --resume {PLAN.run}` finishes it" in told.out
+
+
+def test_a_complete_run_asks_for_nothing_unless_something_is_worth_another_try(tmp_path: Path, main: Any) -> None:
+    kept(tmp_path, RECORDS)
+    assert "--resume" not in main("status").out
+    crashed = [die(record, Outcome.OOM, "why") if n < 2 else record for n, record in enumerate(RECORDS)]
+    kept(tmp_path, crashed, replace(PLAN, run=LATER))
+    assert f"`harness run matrix --resume {LATER}` makes 2 attempts again" in main("status").out
+    assert "--resume" not in main("status", PLAN.run).out
+
+
+def test_a_seed_run_is_not_said_to_go_on(tmp_path: Path, main: Any) -> None:
+    kept(tmp_path, [], replace(PLAN, matrix="seed simple-rnn"))
+    told = main("status")
+    assert "unfinished" in told.out
+    assert "--resume" not in told.out
+
+
+def test_all_runs_are_a_line_each_and_one_that_cannot_be_read_hides_no_other(tmp_path: Path, main: Any) -> None:
+    kept(tmp_path, RECORDS)
+    damaged = kept(tmp_path, [], replace(PLAN, run="20260302-101500-broke"))
+    damaged.plan.write_text("{}")
+    kept(tmp_path, RECORDS[:2], replace(PLAN, run=LATER))
+    told = main("status", "--all")
+    assert told.code == 0
+    head, *lines = told.out.splitlines()
+    assert head.split() == ["run", "what", "devices", "recorded", "planned", "state"]
+    assert [line.split()[0] for line in lines] == [PLAN.run, "20260302-101500-broke", LATER]
+    assert lines[0].split()[1:] == ["matrix", "stub+cpu", "12", "12", "complete"]
+    assert "unreadable: " in lines[1]
+    assert lines[2].split()[1:] == ["matrix", "stub+cpu", "2", "12", "unfinished"]
+    documents = json.loads(main("status", "--all", "--json").out)
+    assert [(each["run"], each["state"]) for each in documents] == [
+        (PLAN.run, "complete"),
+        ("20260302-101500-broke", "unreadable"),
+        (LATER, "unfinished"),
+    ]
+
+
+def test_json_has_the_same_numbers(tmp_path: Path, main: Any) -> None:
+    kept(tmp_path, RECORDS[:-3])
+    document = json.loads(main("status", "--json").out)
+    assert (document["run"], document["state"]) == (PLAN.run, "unfinished")
+    assert (document["planned"], document["recorded"], document["missing"]) == (12, 9, 3)
+    assert document["devices"]["cpu"]["missing"] == 3
+    assert sum(document["devices"]["stub"]["outcomes"].values()) == 4
+    assert [each["sitting"] for each in document["sittings"]] == [1]
+    assert document["sittings"][0]["environment"] == dict(PLAN.environment)
+
+
+def test_an_empty_store(main: Any) -> None:
+    assert main("status").code == 2
+    told = main("status", "--all")
+    assert (told.code, told.out) == (0, "there are no runs in .\n")
+    assert json.loads(main("status", "--all", "--json").out) == []
+
+
+def test_all_and_a_run_contradict_each_other(tmp_path: Path, main: Any) -> None:
+    kept(tmp_path, [])
+    assert main("status", PLAN.run, "--all").code == 2
+
+
+def test_what_others_wrote_steers_no_terminal(tmp_path: Path, main: Any) -> None:
+    hostile = replace(PLAN, matrix="evil\x1b[31m\nname")
+    folder = kept(tmp_path, [], hostile)
+    append_sitting(folder, Sitting(2, "now", ("a\x1b[31m", "b\nc"), {}, {}, ("torch \x1b[2J, now\n2",)))
+    for words in ((), ("--all",)):
+        assert "\x1b" not in main("status", *words).out
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        (("--resume",), Resumption()),
+        (("--resume", "-q"), Resumption()),
+        (("--resume", "20260301"), Resumption("20260301")),
+        (("-q", "--resume=latest", "--retry", "oom"), Resumption("latest", Policy.parse("oom"))),
+        (("--retry", "none", "--resume", "--no-tracking"), Resumption("latest", Policy.parse("none"))),
+        (("--only-failed", "--retry", "all", "--resume"), Resumption("latest", Policy.parse("all", only_failed=True))),
+    ],
+)
+def test_what_a_command_line_asks_for(
+    main: Any, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], asked: Resumption
+) -> None:
+    def note(found: Resumption, *_: object) -> None:
+        heard.append(found)
+        raise HarnessError("enough is known")
+
+    heard: list[Resumption] = []
+    monkeypatch.setattr(campaign, "resume_matrix", note)
+    assert main("run", "matrix", *words).code == 4
+    assert heard == [asked]
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("quick", "--resume"), "NAME"),
+        (("matrix", "--resume"), "NAME"),
+        (
+            ("--resume", "-a", "cell=lstm", "-k", "*", "--device", "auto", "--replicates", "2"),
+            "-a, -k, --device, --rep",
+        ),
+        (("--retry", "crash"), "--retry says what a resume does"),
+        (("--only-failed",), "--only-failed says what a resume does"),
+        (("--resume", "--retry", "ok"), "none that can be tried again"),
+        (("--resume", "--dry-run", "--retry", "ok"), "none that can be tried again"),
+        (("--resume", "../../etc"), "no run"),
+        (("--resume", "quick"), "no run"),
+        (("--dry-run", "--resume", "nothing"), "no run"),
+        (("--resume", "--only-failed", "--retry", "none"), "leaves nothing to be run"),
+    ],
+)
+def test_contradictions_are_one_sentence(tmp_path: Path, main: Any, words: tuple[str, ...], hint: str) -> None:
+    kept(tmp_path, RECORDS[:-3])
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    refused = main("run", "matrix", *words)
+    assert (refused.code, refused.out) == (2, "")
+    sentence, _advice = refused.err.splitlines()
+    assert sentence.startswith("harness: ")
+    assert hint in sentence
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+def test_a_dry_run_lists_what_a_resume_would_make_and_why(tmp_path: Path, main: Any) -> None:
+    crashed = die(RECORDS[0], Outcome.CRASH, "ended by SIGSEGV")
+    kept(tmp_path, [crashed, *RECORDS[1:-3]])
+    told = main("run", "matrix", "--resume", "--dry-run")
+    assert told.code == 0
+    assert told.out.splitlines()[0] == f"{crashed.key}  stub  {crashed.label}  (attempt 2, after crash)"
+    assert len(told.out.splitlines()) == 4
+    assert all(line.endswith("(missing)") and "  cpu replicate " in line for line in told.out.splitlines()[1:])
+    assert f"run {PLAN.run}: 4 of 12 attempts would be made: 3 missing, 1 again" in told.err
