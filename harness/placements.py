@@ -245,7 +245,7 @@ PLACEMENTS: dict[str, Placement] = {
             start=_E,
             around_forward=Around.CUDNN_OFF,
             applies=False,
-            recipe="model.eval(); with torch.backends.cudnn.flags(enabled=False): output = model(x)",
+            recipe="with torch.backends.cudnn.flags(enabled=False): output = model.eval()(x)  # backward() outside",
         ),
         Placement(
             "eval-cudnn-off-backward",

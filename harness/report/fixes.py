@@ -201,6 +201,26 @@ def does_the_same(placement: Placement) -> bool:
     return plain and not placement.freeze_rnn and placement.second is None and placement.name not in BASELINES[:1]
 
 
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """How far placements that do the very work of the baseline are from its price."""
+
+    placements: tuple[str, ...]
+    low: float
+    high: float
+
+
+def noise_of(device: Device, fixes: Sequence[Fix]) -> Noise | None:
+    """None where no fix that has a price on ``device`` does the baseline's work."""
+    alike = [fix for fix in fixes if does_the_same(fix.placement) and device in fix.speed]
+    alike = [fix for fix in alike if not fix.speed[device].smallest == fix.speed[device].largest == 1]  # the baseline
+    if not alike:
+        return None
+    prices = [fix.speed[device] for fix in alike]
+    names = tuple(dict.fromkeys(fix.placement.name for fix in alike))
+    return Noise(names, min(price.smallest for price in prices), max(price.largest for price in prices))
+
+
 def elsewhere(result: Result) -> tuple[tuple[str, Value], ...]:
     """Every axis value of ``result`` but its placement."""
     return tuple(sorted((name, value) for name, value in result.variant.axes.items() if name != "placement"))

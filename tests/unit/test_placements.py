@@ -62,6 +62,7 @@ def test_a_recipe_belongs_to_what_does_not_raise_and_reaches_a_goal(name: str) -
     placement = PLACEMENTS[name]
     assert bool(placement.recipe) == (not placement.raises and placement.wants is not N)
     assert "\n" not in placement.recipe and "`" not in placement.recipe and len(placement.recipe) < 110
+    compile(placement.recipe, name, "exec")  # a line that can be pasted
 
 
 def test_no_two_placements_do_the_same() -> None:

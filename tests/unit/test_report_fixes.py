@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -96,7 +97,8 @@ def test_what_leaves_something_behind_is_not_simply_recommended() -> None:
     ]
     assert fixes(PLAN, records)["eval-cudnn-off-process"].advice is Advice.SIDE_EFFECTS
     report = section(render(PLAN, records, "md"))
-    assert "mode of rnn is not as before; leaves torch.backends.cudnn.enabled changed" in report
+    assert "Leaves torch.backends.cudnn.enabled changed. Afterwards the mode of rnn is not as before." in report
+    assert re.search(r"\| eval-cudnn-off-process .*\| cuDNN flag, modes +\|", report)
 
 
 def test_without_a_look_at_gradients_nothing_is_recommended() -> None:
@@ -126,7 +128,7 @@ def test_one_variant_that_raises_is_enough() -> None:
     )
     records[index] = replace(records[index], outcome=Outcome.BACKWARD_ERROR)
     assert fixes(PLAN, records)["eval-cudnn-off-forward"].advice is Advice.RAISES
-    assert "RAISES, 1 of 4" in section(render(PLAN, records, "md"))
+    assert "`eval-cudnn-off-forward` (1 of 4 variants on `stub`)" in section(render(PLAN, records, "md"))
 
 
 def test_two_attempts_that_differ_are_not_repeatable() -> None:
@@ -226,9 +228,26 @@ def test_the_section_says_what_a_cpu_price_is_not_and_names_every_device() -> No
         "throughput (cpu)",
         "memory (cpu)",
         "side effects",
-        "recipe",
     ]
     assert "differs: dropout active (rnn, dropout)" in report
+
+
+def test_every_candidate_has_a_row_and_a_line_that_says_how_in_the_same_order() -> None:
+    for part in section(render(PLAN, RECORDS, "md")).split("\n### ")[1:]:
+        rows = re.findall(r"^\| ([a-z-]+) +\| ", part, flags=re.MULTILINE)[1:]
+        lines = re.findall(r"^- `([a-z-]+)`: `(.+?)`\.", part, flags=re.MULTILINE)
+        assert rows and [name for name, _ in lines] == rows
+        assert all(PLACEMENTS[name].recipe.replace("  #", " #") == recipe for name, recipe in lines)
+        raising = part.partition("After the same goal, but raising: ")[2].partition("\n")[0]
+        assert raising and not set(re.findall(r"`([a-z-]+)`", raising)) & set(rows)
+
+
+def test_one_attempt_is_no_test_of_repeatability() -> None:
+    rows = [line for line in section(render(PLAN, RECORDS, "md")).splitlines() if line.startswith("| train-each-epoch")]
+    assert rows and all("| not tested " in row for row in rows)
+    plan = replace(PLAN, settings=Settings(replicates=2))
+    twice = section(render(plan, make_records(plan), "md"))
+    assert "| not tested " not in twice and re.search(r"\| train-each-epoch .*\| yes +\|", twice)
 
 
 def test_noise_of_equal_work_is_told() -> None:

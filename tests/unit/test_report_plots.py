@@ -52,6 +52,12 @@ def test_the_same_data_give_the_same_bytes_and_no_date(plots: dict[str, bytes]) 
         assert b"dc:date" not in content and b"matplotlib.org" not in content.lower()
 
 
+def test_the_noise_of_equal_work_is_a_band_behind_the_prices(plots: dict[str, bytes]) -> None:
+    assert "What differs by less is noise" in words(plots["prices-cpu.svg"])
+    alone = make_plan(cells=CELLS, placements=("train-always", "eval-always", "eval-cudnn-off-forward"))
+    assert "is noise" not in words(drawn(alone, make_records(alone))["prices-cpu.svg"]), "nothing does equal work there"
+
+
 def test_every_tile_says_its_outcome_in_words(plots: dict[str, bytes]) -> None:
     text = words(plots["outcomes-stub.svg"])
     assert text.count("RAISES") == 9 * len(CELLS) + 1  # and once in the legend

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from harness.model import Device, Wants
 from harness.report import text
 from harness.report.evidence import Evidence
-from harness.report.fixes import BASELINES, Advice, Fix
+from harness.report.fixes import BASELINES, Advice, Fix, noise_of
 from harness.report.plots.style import (
     BLACK,
     BLUE,
@@ -57,6 +57,9 @@ def prices(evidence: Evidence, device: Device) -> tuple[Figure, str] | None:
         if isinstance(row, Fix):
             said = f"{row.speed[device].ratio:.2f}x  {row.advice}"
             axes.annotate(said, (1.02, y), xycoords=("axes fraction", "data"), fontsize=8, va="center")
+    noise = noise_of(device, list(fixes.values()))
+    if noise is not None:
+        axes.axvspan(noise.low, noise.high, color=GREY, alpha=0.22, linewidth=0, zorder=0)
     axes.axvline(1, color=BLACK, linewidth=1, linestyle="--", zorder=0)
     named = [(y, row.placement.name) for y, row in enumerate(rows) if isinstance(row, Fix)]
     axes.set_yticks([y for y, _ in named], [name for _, name in named])
@@ -79,6 +82,8 @@ def _lines(evidence: Evidence, device: Device, fixes: list[Fix]) -> list[str]:
         f"{device_words(evidence, device)}.",
         f"Whiskers: {whiskers}. Replicates: {text.listed(map(str, amounts))}.",
     ]
+    if noise_of(device, fixes):
+        lines.append("Grey: as far as steps equal to the baseline's are from it. What differs by less is noise.")
     if device is Device.CPU:
         lines.append("No cuDNN here: a price on a CPU is not a price on a GPU.")
     return lines

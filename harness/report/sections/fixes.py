@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from harness.exactness import Judgement
-from harness.exactness import Verdict as Gradient
 from harness.model import Device, Outcome, Wants
 from harness.report import text
 from harness.report.evidence import Evidence
-from harness.report.fixes import BASELINES, Advice, Fix, Price, Table, does_the_same
+from harness.report.fixes import BASELINES, Advice, Fix, Price, Table, noise_of
+from harness.report.sections.fix_words import how, marks, row
 
 NOISY = 1.1
 """Where equal work differs by more than this factor, a reader is warned."""
@@ -73,6 +71,7 @@ def _intro(evidence: Evidence, tables: list[Table]) -> str:
         said.append("In parentheses: smallest and largest of the pairs, which is no interval.")
     if Device.CPU in computing and baseline:
         said.append("**On `cpu` the baseline is the native train step: a price on `cpu` is not a price on a GPU.**")
+        said.append("Memory on `cpu` is the whole process's, PyTorch included, in which the network's own drowns.")
     return " ".join(said)
 
 
@@ -82,107 +81,61 @@ def _prices(tables: Iterable[Table]) -> list[Price]:
 
 
 def _table(evidence: Evidence, table: Table) -> str:
-    return text.table(pd.DataFrame([_row(evidence, fix) for fix in table.fixes]))
+    """The candidates that do not raise, then how each is done and what is wrong with it; what raises in a sentence."""
+    useful = [fix for fix in table.fixes if fix.advice is not Advice.RAISES]
+    parts = [text.table(pd.DataFrame([row(evidence, fix) for fix in useful])) if useful else ""]
+    parts.append("\n".join(f"- {line}" for line in map(how, useful)))
+    parts.append(_useless([fix for fix in table.fixes if fix.advice is Advice.RAISES]))
+    return "\n\n".join(part for part in parts if part)
 
 
-def _row(evidence: Evidence, fix: Fix) -> dict[str, str]:
-    verdict = f"**{fix.advice}**" if fix.advice is Advice.USE else str(fix.advice)
-    row = {"placement": fix.placement.name, "verdict": verdict}
-    for device in evidence.raising_devices:
-        row[f"raises? ({device})"] = _outcomes(fix.outcomes.get(device, Counter()))
-    for device in (device for device in evidence.plan.devices if device.computes):
-        judged = () if fix.advice is Advice.RAISES else fix.gradients.get(device, ())
-        row[f"exact? ({device})"] = _exact(judged)
-        row[f"repeatable? ({device})"] = _repeatable(judged)
-        mark = _mark(fix)
-        row[f"throughput ({device})"] = _price(fix.speed.get(device), mark)
-        row[f"memory ({device})"] = _price(fix.memory.get(device))
-    row["side effects"] = _side_effects(fix)
-    row["recipe"] = text.code(fix.placement.recipe) if fix.placement.recipe else ""
-    return row
-
-
-def _outcomes(counts: Counter[Outcome]) -> str:
-    total = counts.total()
-    if not total:
+def _useless(fixes: Sequence[Fix]) -> str:
+    """What raises itself, though it is after the same."""
+    if not fixes:
         return ""
-    raised = counts[Outcome.BACKWARD_ERROR]
-    others = [f"{amount} {o}" for o, amount in counts.items() if o not in (Outcome.OK, Outcome.BACKWARD_ERROR)]
-    said = f"RAISES, {raised} of {total}" if raised else f"no, 0 of {total}"
-    return ", ".join((said, *others))
+    told = text.listed(
+        (f"`{fix.placement.name}` ({_raised(fix)})" for fix in fixes),
+        limit=len(fixes),
+    )
+    return f"After the same goal, but raising: {told}."
 
 
-def _exact(judged: tuple[Judgement, ...]) -> str:
-    if not judged:
-        return ""
-    counts = Counter(judgement.verdict for judgement in judged)
-    parts = []
-    for verdict in (Gradient.EXACT, Gradient.DIFFERS, Gradient.NOT_REPEATABLE, Gradient.NOT_COMPARABLE):
-        if counts[verdict]:
-            amount = "" if counts[verdict] == len(judged) else f" in {counts[verdict]} of {len(judged)}"
-            reasons = dict.fromkeys(j.reason for j in judged if j.verdict is verdict and verdict is not Gradient.EXACT)
-            why = f": {text.plain('; '.join(reasons))}" if reasons else ""
-            parts.append(f"{verdict}{amount}{why}")
-    return ". ".join(parts)
-
-
-def _repeatable(judged: tuple[Judgement, ...]) -> str:
-    seen = [judgement.repeatable for judgement in judged if judgement.repeatable is not None]
-    if not seen:
-        return ""
-    return "yes" if all(seen) else f"no, in {seen.count(False)} of {len(seen)}"
-
-
-def _price(price: Price | None, mark: str = "") -> str:
-    if price is None:
-        return ""
-    said = f"{price.ratio:.2f}x{mark}"
-    if price.interval:
-        low, high = f"{price.interval.low:.2f}", f"{price.interval.high:.2f}"
-        return said if low == high else f"{said} [{low}, {high}]"
-    low, high = f"{price.smallest:.2f}", f"{price.largest:.2f}"
-    return said if low == high else f"{said} ({low} to {high})"
-
-
-def _mark(fix: Fix) -> str:
-    marks = "" if fix.placement.applies else "¹"
-    return f"{marks}²" if fix.placement.freeze_rnn or fix.placement.second else marks
-
-
-def _side_effects(fix: Fix) -> str:
-    if fix.advice is Advice.RAISES or not any(fix.gradients.values()):
-        return ""
-    names = fix.side_effects
-    switched = [name.removesuffix(".training") for name in names if name.endswith(".training")]
-    others = [text.plain(name) for name in names if not name.endswith(".training")]
-    parts = [f"mode of {text.listed(map(text.plain, switched))} is not as before"] if switched else []
-    parts += [f"leaves {text.listed(others)} changed"] if others else []
-    return "; ".join(parts) or "none seen"
+def _raised(fix: Fix) -> str:
+    return ", ".join(
+        f"{counts[Outcome.BACKWARD_ERROR]} of {counts.total()} variants on `{device}`"
+        for device, counts in fix.outcomes.items()
+        if counts[Outcome.BACKWARD_ERROR]
+    )
 
 
 def _notes(tables: list[Table]) -> str:
     every = [fix for table in tables for fix in table.fixes]
-    lines = [f"*{advice}* - {MEANINGS[advice]}" for advice in Advice if any(fix.advice is advice for fix in every)]
+    lines = [f"*{advice}* - {MEANINGS[advice]}" for advice in _in_tables(every)]
     priced = [fix for fix in every if fix.speed]
-    if any("¹" in _mark(fix) for fix in priced):
+    if any("¹" in marks(fix) for fix in priced):
         lines.append("¹ applies no gradient: compared by forward and backward alone, where these were timed apart.")
-    if any("²" in _mark(fix) for fix in priced):
+    if any("²" in marks(fix) for fix in priced):
         lines.append("² does other work than the baseline: a second forward, or a layer in front of a frozen RNN.")
     lines += [_noise(device, priced) for device in dict.fromkeys(device for fix in priced for device in fix.speed)]
-    lines.append("An empty cell was not measured.")
+    lines.append("*not tested*: with one attempt nothing can be said about repeatability. An empty cell: not measured.")
     return "\n".join(f"- {line}" for line in lines if line)
+
+
+def _in_tables(fixes: list[Fix]) -> list[Advice]:
+    return [advice for advice in Advice if advice is not Advice.RAISES and any(fix.advice is advice for fix in fixes)]
 
 
 def _noise(device: Device, priced: list[Fix]) -> str:
     """How far placements that do the baseline's work are from its price."""
-    alike = [fix for fix in priced if does_the_same(fix.placement) and device in fix.speed]
-    alike = [fix for fix in alike if not fix.speed[device].smallest == fix.speed[device].largest == 1]  # the baseline
-    if not alike:
+    noise = noise_of(device, priced)
+    if noise is None:
         return ""
-    low, high = min(fix.speed[device].smallest for fix in alike), max(fix.speed[device].largest for fix in alike)
-    names = text.listed(dict.fromkeys(f"`{fix.placement.name}`" for fix in alike))
-    said = f"Noise on `{device}`: the steps of {names} are the baseline's, and come out at {low:.2f}x to {high:.2f}x."
-    quiet = max(high, 1 / low) < NOISY
+    names = text.listed(f"`{name}`" for name in noise.placements)
+    said = (
+        f"Noise on `{device}`: the steps of {names} are the baseline's, and come out at {noise.low:.2f}x to "
+        f"{noise.high:.2f}x."
+    )
+    quiet = max(noise.high, 1 / noise.low) < NOISY
     return said if quiet else f"{said} **A difference smaller than that cannot be believed.**"
 
 
@@ -195,5 +148,4 @@ MEANINGS = {
     Advice.WRONG: "it runs, and in some variant computes something else than is wanted: a trap.",
     Advice.UNKNOWN: "it has not run where the error can occur.",
     Advice.FAILS: "see the other errors.",
-    Advice.RAISES: "a wrong fix, or one of the mistakes themselves.",
 }
