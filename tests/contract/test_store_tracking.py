@@ -167,13 +167,123 @@ def test_a_run_with_missing_records_ends_as_killed_and_goes_on_as_running(store:
 def test_what_a_killed_coordinator_left_open_is_closed_but_not_what_is_being_run(store: Store) -> None:
     dead, alive = make_plan(), make_plan()
     kept(store, dead, [])
-    projections = [MlflowProjection.open(store, plan) for plan in (dead, alive)]
-    client = projections[0].connection.client
     with Journal.create(store.folder(alive.run), alive):
-        assert dead.run in close_abandoned(store)
+        projections = [MlflowProjection.open(store, plan) for plan in (dead, alive)]
+        connection = projections[0].connection
+        client = connection.client
+        assert dead.run in projections[1].closed, "whoever opens the store next closes it"
+        assert close_abandoned(store, connection) == ()
         assert [client.get_run(p.parent).info.status for p in projections] == ["KILLED", "RUNNING"]
-    assert alive.run in close_abandoned(store)
-    assert close_abandoned(store) == ()
+    assert alive.run in close_abandoned(store, connection)
+    assert close_abandoned(store, connection) == ()
+
+
+def killed_while_it_wrote_a_child(store: Store, plan: Plan) -> MlflowProjection:
+    """As a coordinator leaves MLflow that was killed between making a child and committing it."""
+    projection = MlflowProjection.open(store, plan)
+    projection.project(RAISES, make_records(plan)[:2])
+    projection.project(FINE, make_records(plan)[2:])
+    client = projection.connection.client
+    child = children_of(projection.connection, projection.parent)[FINE.key].info.run_id
+    client.update_run(child, status="RUNNING")
+    return projection
+
+
+def test_a_half_written_child_that_was_closed_as_killed_is_not_taken_for_whole(store: Store) -> None:
+    plan = make_plan()
+    kept(store, plan, make_records(plan))
+    left = killed_while_it_wrote_a_child(store, plan)
+    before = children_of(left.connection, left.parent)
+    assert plan.run in close_abandoned(store, left.connection)
+    assert children_of(left.connection, left.parent)[FINE.key].info.status == "KILLED"
+    again = sync(store, plan, make_records(plan))
+    after = children_of(again.connection, again.parent)
+    assert after[FINE.key].info.run_id != before[FINE.key].info.run_id
+    assert after[FINE.key].info.status == "FINISHED"
+    assert after[RAISES.key].info.run_id == before[RAISES.key].info.run_id, "what was whole stays"
+
+
+def test_a_child_whose_record_the_journal_lost_is_removed(store: Store) -> None:
+    """A power loss can take the journal's last line, of which MLflow may have heard already."""
+    plan = make_plan()
+    left = killed_while_it_wrote_a_child(store, plan)
+    again = sync(store, plan, make_records(plan)[:2])
+    assert children_of(again.connection, again.parent).keys() == {RAISES.key}
+    client = again.connection.client
+    assert client.get_run(again.parent).info.status == "KILLED"
+    again.project(FINE, make_records(plan)[2:])
+    assert children_of(left.connection, left.parent).keys() == {RAISES.key, FINE.key}
+
+
+def test_of_a_child_that_is_there_twice_one_is_left(store: Store) -> None:
+    plan = make_plan()
+    projections = [MlflowProjection.open(store, plan) for _ in range(2)]  # two writers that knew nothing of each other
+    for projection in projections:
+        projection.project(FINE, make_records(plan)[2:])
+    shown = [
+        run for run in everything(projection.connection, plan).values() if run["info"]["lifecycle_stage"] == "active"
+    ]
+    assert len(shown) == 1 + 2
+    again = sync(store, plan, make_records(plan))
+    shown = [run for run in everything(again.connection, plan).values() if run["info"]["lifecycle_stage"] == "active"]
+    assert len(shown) == 1 + 2, "the parent and one child for each variant"
+
+
+def test_a_parent_that_was_made_but_not_filled_is_filled(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(*_: object) -> None:
+        raise RuntimeError("killed")
+
+    plan = make_plan()
+    with monkeypatch.context() as patch:
+        patch.setattr("harness.store.tracking._log", killed)
+        with pytest.raises(TrackingError, match="killed"):
+            MlflowProjection.open(store, plan)
+    again = sync(store, plan, make_records(plan))
+    parent = again.connection.client.get_run(again.parent)
+    assert parent.data.params["environment.torch"] == "2.9"
+    assert (parent.data.params["variants"], parent.info.status) == ("2", "FINISHED")
+
+
+def test_a_parent_that_was_closed_as_killed_gets_its_artifacts_all_the_same(store: Store) -> None:
+    plan = make_plan()
+    folder = kept(store, plan, make_records(plan)[:2])
+    folder.report.write_text("# Report\n")
+    projection = sync(store, plan, make_records(plan)[:2])
+    client = projection.connection.client
+    digest = client.get_run(projection.parent).data.tags["harness.digest"]
+    client.update_run(projection.parent, status="RUNNING")  # killed after the tags, before the artifacts
+    assert plan.run in close_abandoned(store, projection.connection)
+    assert "harness.digest" not in client.get_run(projection.parent).data.tags
+    sync(store, plan, make_records(plan)[:2], artifacts=[folder.report])
+    assert [artifact.path for artifact in client.list_artifacts(projection.parent)] == ["report.md"]
+    assert client.get_run(projection.parent).data.tags["harness.digest"] != digest
+
+
+def test_of_a_database_that_was_never_made_whole_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever is killed among MLflow's migrations leaves a draft; under its own name the database is always whole."""
+    from harness.store import connection
+
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    fresh, draft = Store(tmp_path), tmp_path / ".mlflow.db.4711.part"
+    draft.write_bytes(b"half a database")
+    seen: list[tuple[bool, bool]] = []
+    really = connection._make_whole
+
+    def look(make: Any, uri: str, database: Path) -> None:
+        def made(*arguments: str) -> Any:
+            engine = make(*arguments)
+            seen.append((database.exists(), draft.exists()))
+            return engine
+
+        really(made, uri, database)
+
+    monkeypatch.setattr(connection, "_make_whole", look)
+    connection.connect(fresh)
+    assert seen == [(False, False)], "made under another name, after the leftover was removed"
+    assert fresh.database.is_file()
+    assert [path.name for path in tmp_path.iterdir() if ".part" in path.name] == []
 
 
 def test_a_seed_programs_losses_and_files_are_kept(store: Store, tmp_path: Path) -> None:
