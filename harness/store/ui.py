@@ -18,6 +18,7 @@ from types import FrameType
 from typing import IO
 
 from harness.errors import PortInUseError, TrackingError, UsageError
+from harness.store import keeper
 from harness.store.connection import Connection, check_tracking, connect, tracked
 from harness.store.journal import read_plan
 from harness.store.layout import Store
@@ -140,8 +141,9 @@ def serving(
     safe = {"PYTHONSAFEPATH": "1", "UVICORN_APP_DIR": os.devnull}
     command = ui_command(store, port)
     process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
+        # MLflow's own processes would outlive us if we were killed; the keeper hears of it by its stdin.
+        [sys.executable, "-I", "-S", keeper.__file__, *command],
+        stdin=subprocess.PIPE,
         stdout=output or subprocess.DEVNULL,
         stderr=output or subprocess.DEVNULL,
         env={**quiet, **os.environ, **safe},
@@ -197,10 +199,12 @@ def _answers(port: int) -> bool:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End the server and its workers: they are a process group of their own."""
+    """End the server, its workers and their keeper: they are a process group of their own."""
+    assert process.stdin is not None
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, number)
         with suppress(subprocess.TimeoutExpired):
             process.wait(_STOP_PATIENCE_S)
-            return
+            break
+    process.stdin.close()
