@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: setup matrix test lint format bench fidelity clean
+.PHONY: setup matrix test lint format bench fidelity torture clean
 
 setup: $(STAMP)
 
@@ -38,6 +38,10 @@ bench: setup
 
 fidelity: setup
 	$(BIN)/python -m tests.fidelity
+
+# At least 200 kills; KILLS=1000 SEED=1 make torture for more.
+torture: setup
+	$(BIN)/python -m tests.torture --kills $(or $(KILLS),200) --seed $(or $(SEED),0)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

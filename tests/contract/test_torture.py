@@ -1,0 +1,27 @@
+"""The short form of ``make torture``: every promise about killed runs, on a few of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.torture.rounds import Torture
+from tests.torture.tally import Tally
+from tests.torture.victims import Victim
+
+pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated:DeprecationWarning")
+
+SEED = 5
+ROUNDS = 2
+
+
+@pytest.mark.timeout(280)
+def test_runs_that_are_killed_again_and_again_are_whole_in_the_end(tmp_path: Path) -> None:
+    tally = Tally()
+    torture = Torture(tmp_path, SEED, tally, "cpu")
+    for number in range(1, ROUNDS + 1):
+        torture.round(number)
+    assert tally.kills[Victim.ATTEMPT] > 0
+    assert tally.all_kills >= 8
+    assert tally.rounds == ROUNDS
