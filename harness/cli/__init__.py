@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from harness.cli import doctoring, expecting, looking, running, stubbing
+from harness.cli import diagnosing, doctoring, expecting, looking, running, stubbing
 from harness.cli.entry import main
 from harness.cli.root import cli
 
-__all__ = ["cli", "doctoring", "expecting", "looking", "main", "running", "stubbing"]
+__all__ = ["cli", "diagnosing", "doctoring", "expecting", "looking", "main", "running", "stubbing"]

@@ -36,7 +36,7 @@ def run(
         process = subprocess.Popen(list(argv), env=build.environment(environment))
     except OSError as error:
         raise UsageError(f"The command {argv[0]} cannot be run: {error.strerror}.", "Check its spelling.") from error
-    with _signals_passed_on(process):
+    with signals_passed_on(process):
         started()
         code = process.wait()
     return code if code >= 0 else _SIGNALLED - code
@@ -62,7 +62,7 @@ def torch_of(command: str, environment: Mapping[str, str]) -> Path | None:
 
 
 @contextmanager
-def _signals_passed_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
+def signals_passed_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
     """Leave Ctrl-C to the command, which the terminal tells itself; hand on what only this process was told."""
 
     def pass_on(number: int, frame: FrameType | None) -> None:

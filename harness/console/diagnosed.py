@@ -1,0 +1,151 @@
+"""A diagnosis for a person: like a compiler's message, with the lines that it is about."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from harness.console.words import device_words
+from harness.diagnose.edits import Edit, EditAction
+from harness.diagnose.facts import Place
+from harness.diagnose.findings import Diagnosis, Finding, Kind
+from harness.diagnose.patterns import NOT_RESTORED
+from harness.diagnose.source import source_of
+from harness.errors import UsageError
+from harness.files import write_whole
+from harness.quoting import clean
+
+_WORDS = {
+    Kind.ERROR: "error",
+    Kind.WOULD_RAISE: "error on a GPU",
+    Kind.WARNING: "warning",
+}
+
+
+def check_target(path: str | None) -> None:
+    """Refuse a place for the JSON that cannot be written to, before anything runs."""
+    if path not in (None, "-") and not Path(path).absolute().parent.is_dir():
+        raise UsageError(f"There is no folder for {path}.", "Make it first, or name another file.")
+
+
+def show_diagnosis(diagnosis: Diagnosis, path: str | None) -> None:
+    """Print the diagnosis on stderr; as JSON to ``path`` too, where ``-`` is stdout."""
+    for line in lines_of(diagnosis):
+        click.echo(clean(line), err=True)
+    if path is not None:
+        text = json.dumps(diagnosis.as_json(), indent=1)
+        click.echo(text) if path == "-" else write_whole(Path(path), text + "\n")
+
+
+def lines_of(diagnosis: Diagnosis) -> Iterator[str]:
+    """The diagnosis, line by line."""
+    yield ""
+    yield f"harness diagnose: {_headline(diagnosis)}"
+    for finding in diagnosis.findings:
+        yield ""
+        yield from _finding_lines(finding)
+    for note in diagnosis.notes:
+        yield ""
+        yield f"note: {note}"
+
+
+def _headline(diagnosis: Diagnosis) -> str:
+    counts = {kind: sum(one.kind is kind for one in diagnosis.findings) for kind in Kind}
+    found = ", ".join(
+        f"{count} {_WORDS[kind]}{'s' if count > 1 and kind is not Kind.WOULD_RAISE else ''}"
+        for kind, count in counts.items()
+        if count
+    )
+    saw = (
+        f"{diagnosis.forwards} RNN forwards, {diagnosis.cudnn_forwards} of them with a graph and "
+        f"{'through cuDNN' if diagnosis.device.value != 'cpu' else 'such as cuDNN would run on a GPU'}, "
+        f"and {diagnosis.backwards} backward passes that reached one, on {device_words(diagnosis.device)}"
+    )
+    return f"{found or 'nothing wrong'}; saw {saw}."
+
+
+def _finding_lines(finding: Finding) -> Iterator[str]:
+    yield f"{_WORDS[finding.kind]}: {finding.pattern}: {finding.summary}"
+    label = f"{finding.kind_of_rnn} {finding.module!r} of {finding.root}" if finding.module else finding.kind_of_rnn
+    times = f", {finding.times} times" if finding.times > 1 else ""
+    path = f", {finding.path} kernels" if finding.path else ""
+    yield f"  RNN: {label}{path}; its forward no. {finding.nth_forward}, backward no. {finding.nth_backward}{times}"
+    yield from _snippet(finding.forward, _FORWARD.get(finding.pattern, "this forward ran in eval mode"))
+    if finding.call is not None and finding.call != finding.forward:
+        yield from _snippet(finding.call, f"called from here, on {finding.root}")
+    yield from _switch_lines(finding)
+    if finding.kind is not Kind.WARNING or finding.pattern == NOT_RESTORED:
+        yield f"  train(): {finding.train_since}"
+    yield f"  cure: {finding.cure.sentence}"
+    for edit in finding.cure.edits:
+        yield from _edit_lines(edit)
+
+
+_FORWARD = {
+    "frozen-dropout-on": "this forward ran in train mode, with its own dropout on",
+    "rnn-train-rest-eval": "this forward ran in train mode, with its own dropout on",
+    "train-in-forward": "this forward runs after train(), whatever the mode was",
+    "eval-no-grad": "this forward left no graph",
+}
+
+
+def _switch_lines(finding: Finding) -> Iterator[str]:
+    switch = finding.switch
+    if switch is None:
+        if finding.kind is not Kind.WARNING:
+            yield "  who put it into eval mode was not seen"
+        return
+    inside = f", which contains it as {switch.name!r}" if switch.name else " itself"
+    through = f" on {switch.through}{inside}" if switch.through else ""
+    mode = "train" if finding.pattern == "train-in-forward" else "eval"
+    what = (
+        "copied or loaded, already in eval mode"
+        if switch.how == "copied"
+        else f"put into {mode} mode: {switch.how}{through}"
+    )
+    yield from _snippet(switch.place, what)
+
+
+def _snippet(place: Place | None, what: str) -> Iterator[str]:
+    if place is None:
+        return
+    yield f"  --> {_near(place.file)}:{place.line} in {place.function}: {what}"
+    lines = source_of(place.file).lines
+    if 0 < place.line <= len(lines):
+        yield f"  {place.line:5} | {lines[place.line - 1]}"
+
+
+def _edit_lines(edit: Edit) -> Iterator[str]:
+    lines = source_of(edit.file).lines
+    line = lines[edit.line - 1] if 0 < edit.line <= len(lines) else ""
+    indent = line[: len(line) - len(line.lstrip())]
+    code = [f"        + {indent}{one}" for one in edit.code.splitlines()]
+    yield f"  at {_near(edit.file)}:{edit.line}"
+    match edit.action:
+        case EditAction.INSERT_BEFORE:
+            yield from code
+            yield f"  {edit.line:5} | {line}"
+        case EditAction.INSERT_AFTER:
+            yield f"  {edit.line:5} | {line}"
+            yield from code
+        case EditAction.REPLACE:
+            yield f"        - {line}"
+            yield from code
+        case EditAction.WRAP:
+            yield from code
+            yield from (f"  {number:5} |     {lines[number - 1]}" for number in _some(edit.line, edit.last))
+            yield from (f"        + {indent}{one}" for one in (edit.end or "").splitlines())
+
+
+def _some(first: int, last: int) -> list[int]:
+    """The lines from first to last, or those at both ends where there are many."""
+    numbers = list(range(first, last + 1))
+    return numbers if len(numbers) <= 6 else [*numbers[:3], *numbers[-2:]]
+
+
+def _near(file: str) -> str:
+    path = Path(file)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file

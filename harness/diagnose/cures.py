@@ -1,0 +1,320 @@
+"""The smallest change that cures a finding, with the place to put it: as a sentence and as edits."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from harness.diagnose import patterns
+from harness.diagnose.because import where
+from harness.diagnose.edits import Edit, EditAction
+from harness.diagnose.facts import Fact, Place
+from harness.diagnose.findings import Cure
+from harness.diagnose.source import Loop, Spot, first_line, fork
+
+_EVAL_GRADIENTS = "harness.eval_gradients({})"
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """A line of the person's own that calls the model (or, further in, the RNN), and what it is called there."""
+
+    spot: Spot
+    name: str
+
+    @property
+    def file(self) -> str:
+        """Its file."""
+        return self.spot.place.file
+
+
+def cure_of(fact: Fact, pattern: str) -> Cure:
+    """The cure of a fact whose pattern is known."""
+    if fact.what in _SILENT:
+        return _SILENT[fact.what](fact)
+    if pattern == patterns.NOT_RESTORED:
+        pattern = patterns.placement_of(fact)
+    match pattern:
+        case patterns.BY_HELPER:
+            return _restore_mode(fact) or _train_first(fact)
+        case patterns.AFTER_EPOCH | patterns.BEFORE_BACKWARD:
+            return _train_first(fact)
+        case patterns.REUSED:
+            return _no_grad(fact)
+        case patterns.OFF_BACKWARD:
+            return _around(
+                fact,
+                "cudnn-off-forward",
+                "torch.backends.cudnn.flags(enabled=False)",
+                "turn cuDNN off around the forward; around the backward it does nothing",
+                needs="torch",
+            )
+    return _eval_gradients(fact)
+
+
+def _eval_gradients(fact: Fact) -> Cure:
+    return _around(
+        fact,
+        "eval-gradients",
+        _EVAL_GRADIENTS,
+        "run this forward where a gradient in eval mode is allowed: outputs stay those of eval mode, no flag changes",
+        needs="harness",
+    )
+
+
+def _around(fact: Fact, name: str, context: str, purpose: str, *, needs: str) -> Cure:
+    """A ``with`` around the statement of the forward."""
+    handle = _handle(fact)
+    if handle is None:
+        return Cure(name, f"{purpose}: `with {context.format('model')}:`.")
+    header = f"with {context.format(handle.name)}:"
+    first, last, _ = handle.spot.whole_lines(handle.spot.statements[-1])
+    edits = (*_import(handle, needs), Edit(handle.file, first, EditAction.WRAP, header, end_line=last))
+    return Cure(name, f"{purpose}: `{header}` around {where(handle.spot.place)}.", edits)
+
+
+def _train_first(fact: Fact) -> Cure:
+    handle = _handle(fact, inwards=False)
+    late = [call for call in fact.train_calls if call.when == "after-forward" and call.holds == "rnn"]
+    moved = f" (the train() at {where(_own(late[-1].chain))} is too late)" if late else ""
+    if handle is None:
+        return Cure("train-first", f"call train() on the model before this forward{moved}.")
+    line, place = _top(fact, handle)
+    code = f"{handle.name}.train()"
+    edit = Edit(handle.file, line, EditAction.INSERT_BEFORE, code)
+    return Cure("train-first", f"`{code}` {place} {handle.file}:{line}{moved}.", (edit,))
+
+
+def _top(fact: Fact, handle: Handle) -> tuple[int, str]:
+    """The line before which ``train()`` goes: the outermost loop around the forward in which nobody switches back."""
+    spot = handle.spot
+    parting = fork(fact.switch.chain, patterns.entry_chain(fact)) if fact.switch else None
+    here = parting is not None and (parting.right.file, parting.right.starts) == (spot.place.file, spot.place.starts)
+    switch = Spot(parting.left) if parting is not None and here else None
+    # Where the switch has no function in common with the forward, it may come at any time.
+    free = [loop for loop in spot.loops if parting is not None and not (switch and loop in switch.loops)]
+    free = [loop for loop in free if not _assigns(loop, handle.name) and not _rules_out(loop)]
+    target = _earlier(spot, switch, free[0] if free else _step(spot))
+    where_it_goes = "before the loop over the batches, at" if free else "before the forward, at"
+    return spot.whole_lines(target)[0], where_it_goes
+
+
+def _step(spot: Spot) -> ast.stmt:
+    """The statement of the forward, or the one around it that stands in the body of its loop or function."""
+    for statement in spot.statements:
+        loops, around = spot.loops[-1:], [one for one in spot.statements if isinstance(one, Loop)]
+        if any(statement in loop.body for loop in loops) or not around:
+            return statement
+    return spot.statements[-1]
+
+
+def _rules_out(loop: Loop) -> bool:
+    """Whether a mode switch stands in ``loop``: a ``train()`` in front of it would not outlive the first round."""
+    calls = [node for node in ast.walk(loop) if isinstance(node, ast.Call) and not node.args]
+    return any(isinstance(call.func, ast.Attribute) and call.func.attr == "eval" for call in calls)
+
+
+def _earlier(spot: Spot, switch: Spot | None, target: ast.stmt) -> ast.stmt:
+    """Where a condition in front of the target switches to eval mode, ``train()`` goes in front of the condition."""
+    block = spot.block(target)
+    before = block[: block.index(target)]
+    return (
+        next((one for one in switch.statements if one in before and isinstance(one, ast.If)), target)
+        if switch
+        else target
+    )
+
+
+def _assigns(loop: Loop, name: str) -> bool:
+    variable = name.partition(".")[0].partition("[")[0]
+    stored = [node for node in ast.walk(loop) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    return any(node.id == variable for node in stored)
+
+
+def _restore_mode(fact: Fact) -> Cure | None:
+    """The helper notes the mode that it finds and puts it back; None where its lines do not allow it."""
+    switch = fact.switch
+    place = _own(switch.chain) if switch else None
+    parting = fork(switch.chain, patterns.entry_chain(fact)) if switch else None
+    if place is None or not switch or switch.how == "copied":
+        return None
+    # Without a common function the two ran in different threads, or the forward was called back by PyTorch.
+    if not parting.left_deeper if parting else patterns.entry_chain(fact):
+        return None
+    spot = Spot(place)
+    statement, call = spot.statements[-1] if spot.statements else None, spot.call
+    function = spot.function
+    if not (isinstance(statement, ast.Expr) and call and isinstance(call.func, ast.Attribute) and function):
+        return None
+    generates = any(isinstance(node, ast.Yield | ast.YieldFrom | ast.Await) for node in ast.walk(function))
+    block = spot.block(statement)
+    rest = block[block.index(statement) + 1 :]
+    first, last, together = spot.whole_lines(statement)
+    if generates or not rest or len(together) > 1 or not _plain(call.func.value):
+        return None
+    model = ast.unparse(call.func.value)
+    end = rest[-1].end_lineno or rest[-1].lineno
+    edits = (
+        Edit(place.file, first, EditAction.INSERT_BEFORE, f"was_training = {model}.training"),
+        Edit(
+            place.file,
+            first_line(rest[0]),
+            EditAction.WRAP,
+            "try:",
+            end_line=end,
+            end=f"finally:\n    {model}.train(was_training)",
+        ),
+    )
+    del last
+    sentence = (
+        f"have {place.function} put back the mode that it finds: `was_training = {model}.training` before "
+        f"{place.file}:{first}, and `{model}.train(was_training)` when it is done."
+    )
+    return Cure("restore-mode", sentence, edits)
+
+
+def _no_grad(fact: Fact) -> Cure:
+    purpose = "nothing is to learn from this forward, so let it leave no graph"
+    handle = _handle(fact)
+    if handle is None:
+        return Cure("no-grad", f"{purpose}: `with torch.no_grad():` around it, or detach() its output.")
+    detached = None if _stands_alone(handle.spot) else _detached(handle)
+    if detached is not None:
+        return Cure("detach", f"{purpose}: `.detach()` behind it at {where(handle.spot.place)}.", (detached,))
+    return _around(fact, "no-grad", "torch.no_grad()", purpose, needs="torch")
+
+
+def _stands_alone(spot: Spot) -> bool:
+    """Whether the forward is all that its statement computes."""
+    value = getattr(spot.statements[-1], "value", None)
+    while isinstance(value, ast.Subscript | ast.Attribute) or (
+        isinstance(value, ast.Call) and value is not spot.call and isinstance(value.func, ast.Attribute)
+    ):
+        value = value.func if isinstance(value, ast.Call) else value.value
+    return value is spot.call and spot.call is not None
+
+
+def _detached(handle: Handle) -> Edit | None:
+    """``.detach()`` behind the forward's output, or behind the part of it that is taken at once."""
+    spot = handle.spot
+    if spot.call is None:
+        return None
+    node: ast.expr = spot.call
+    for outer in reversed(spot.path[:-1]):
+        if not (isinstance(outer, ast.Subscript) and outer.value is node):
+            break
+        node = outer
+    line, column = node.end_lineno or node.lineno, node.end_col_offset or 0
+    text = spot.source.lines[line - 1].encode()
+    changed = (text[:column] + b".detach()" + text[column:]).decode()
+    return Edit(spot.place.file, line, EditAction.REPLACE, changed.lstrip(), end_line=line)
+
+
+def _enable_grad(fact: Fact) -> Cure:
+    purpose = "record a graph for this forward"
+    if fact.seen.inference:
+        return Cure("enable-grad", "run this forward outside inference_mode(): it leaves no graph for the backward.")
+    handle = _handle(fact)
+    name = handle.name if handle else "model"
+    in_eval = fact.switch is not None or not fact.seen.root_training
+    context = f"torch.enable_grad(), {_EVAL_GRADIENTS.format(name)}" if in_eval else "torch.enable_grad()"
+    cure = _around(fact, "enable-grad", context, purpose, needs="torch")
+    if handle is None or not in_eval:
+        return cure
+    return Cure(cure.id, cure.sentence, (*_import(handle, "harness"), *cure.edits))
+
+
+def _remove_train(fact: Fact) -> Cure:
+    place = _own(fact.switch.chain) if fact.switch else None
+    purpose = "take train() out of forward(): it undoes every eval() that the program calls"
+    if place is None or not Spot(place).known:
+        return Cure("remove-train", f"{purpose}.")
+    spot = Spot(place)
+    first, last, _ = spot.whole_lines(spot.statements[-1])
+    edits: tuple[Edit, ...] = (Edit(place.file, first, EditAction.REPLACE, "pass", end_line=last),)
+    sentence = f"{purpose}, at {where(place)}"
+    if fact.seen.changed:
+        instead = _train_first(fact) if fact.seen.trained_here else _eval_gradients(fact)
+        edits += instead.edits
+        sentence += f"; since it is what allowed a backward here, also {instead.sentence.rstrip('.')}"
+    return Cure("remove-train", f"{sentence}.", edits)
+
+
+def _dropout_zero(fact: Fact) -> Cure:
+    purpose = "turn the RNN's own dropout off; train() has turned it on, and Dropout modules in eval() do not touch it"
+    for place in fact.chain:
+        name = place.names.get("rnn")
+        spot = Spot(place)
+        if place.own and name and spot.statements and not spot.later:
+            code = f"{name}.dropout = 0.0"
+            line = spot.whole_lines(spot.statements[-1])[0]
+            edit = Edit(place.file, line, EditAction.INSERT_BEFORE, code)
+            return Cure("dropout-zero", f"{purpose}: `{code}` before {place.file}:{line}.", (edit,))
+    return Cure("dropout-zero", f"{purpose}: set its `dropout` to 0.0.")
+
+
+_SILENT = {
+    "no-graph": _enable_grad,
+    "train-in-forward": _remove_train,
+    "frozen-dropout": _dropout_zero,
+    "rest-eval": _dropout_zero,
+}
+
+
+def _handle(fact: Fact, *, inwards: bool = True) -> Handle | None:
+    """Where the person can act on the forward: from the line that called the model outwards, then inwards."""
+    outwards = range(fact.entry, len(fact.chain))
+    for depth in (*outwards, *(reversed(range(fact.entry)) if inwards else ())):
+        place = fact.chain[depth]
+        if not place.own:
+            continue
+        spot = Spot(place)
+        name = _name(spot, place, entry=depth == fact.entry, inside=depth < fact.entry)
+        if spot.statements and not spot.later and name:
+            return Handle(spot, name)
+    return None
+
+
+def _name(spot: Spot, place: Place, *, entry: bool, inside: bool) -> str | None:
+    """An expression for the module to act on: what was switched if that is more than what was called."""
+    if inside:
+        return place.names.get("rnn")
+    known = place.names.get("through") or place.names.get("root")
+    if known is None and entry and spot.call is not None and _plain(spot.call.func):
+        return ast.unparse(spot.call.func)
+    return known
+
+
+def _plain(node: ast.expr) -> bool:
+    """Whether an expression can be written again without doing anything."""
+    return all(
+        isinstance(one, ast.Name | ast.Attribute | ast.Subscript | ast.Constant | ast.expr_context)
+        for one in ast.walk(node)
+    )
+
+
+def _own(chain: tuple[Place, ...]) -> Place | None:
+    return next((place for place in chain if place.own), None)
+
+
+def _import(handle: Handle, module: str) -> tuple[Edit, ...]:
+    """``import module`` among the imports at the top of the file, if it is not there."""
+    tree = handle.spot.source.tree
+    if tree is None:
+        return ()
+    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    if any(
+        isinstance(node, ast.Import) and any((one.asname or one.name) == module for one in node.names)
+        for node in imports
+    ):
+        return ()
+    usual = [node for node in imports if not (isinstance(node, ast.ImportFrom) and node.module == "__future__")]
+    if usual:
+        return (Edit(handle.file, usual[0].lineno, EditAction.INSERT_BEFORE, f"import {module}"),)
+    first = next((node for node in tree.body if not _heads(node)), None)
+    return (Edit(handle.file, first_line(first), EditAction.INSERT_BEFORE, f"import {module}"),) if first else ()
+
+
+def _heads(node: ast.stmt) -> bool:
+    future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
+    return future or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))

@@ -1,0 +1,72 @@
+"""From the facts that a watched process left behind to findings."""
+
+from __future__ import annotations
+
+from harness.diagnose import because, patterns
+from harness.diagnose.cures import cure_of
+from harness.diagnose.facts import Fact
+from harness.diagnose.findings import Finding, Kind, SwitchedAt
+from harness.placements import PLACEMENTS
+
+_SUMMARIES = {
+    patterns.NOT_RESTORED: "a line that trained in train mode goes on training in eval mode: no device raises, since "
+    "cuDNN is off, but dropout and batch statistics are off as well",
+    "train-in-forward": "train() is called inside forward(), and undoes every eval(): never an error, always wrong in "
+    "inference",
+    "frozen-dropout-on": "no weight of the RNN is trained, but it is in train mode and its own dropout is on: what it "
+    "says is random",
+    "rnn-train-rest-eval": "the RNN alone is in train mode, and its own dropout is on: the gradient is not eval's",
+}
+_ON_CPU = "; on a CPU it goes on in silence, without the dropout and batch statistics of training"
+_WANTS_TRAIN = (patterns.AFTER_EPOCH, patterns.BY_HELPER, patterns.BEFORE_BACKWARD)
+
+
+def findings_of(facts: list[Fact], times: dict[int, int]) -> tuple[Finding, ...]:
+    """What the facts come to, what was raised first; ``times`` says how often each happened."""
+    found = [_finding(fact, times.get(fact.number, 1)) for fact in facts]
+    order = list(Kind)
+    return tuple(sorted(found, key=lambda finding: order.index(finding.kind)))
+
+
+def _finding(fact: Fact, times: int) -> Finding:
+    pattern = patterns.pattern_of(fact)
+    entry = patterns.entry_chain(fact)
+    kind = _kind(fact)
+    return Finding(
+        kind=kind,
+        pattern=pattern,
+        summary=_summary(kind, pattern),
+        module=fact.module,
+        kind_of_rnn=fact.kind,
+        root=fact.root,
+        path=fact.path,
+        forward=because.shown(fact.chain),
+        call=because.shown(entry) or because.shown(fact.chain),
+        switch=_switch(fact),
+        nth_forward=fact.forward_count,
+        nth_backward=fact.backward_count,
+        times=times,
+        train_calls=because.train_calls(fact),
+        train_since=because.sentence(fact),
+        cure=cure_of(fact, pattern),
+    )
+
+
+def _kind(fact: Fact) -> Kind:
+    if fact.what == "no-graph":
+        return Kind.ERROR
+    if fact.what != "gradient" or not fact.raises:
+        return Kind.WARNING
+    return Kind.ERROR if fact.on_gpu else Kind.WOULD_RAISE
+
+
+def _summary(kind: Kind, pattern: str) -> str:
+    silently = kind is Kind.WOULD_RAISE and pattern in _WANTS_TRAIN
+    return (_SUMMARIES.get(pattern) or PLACEMENTS[pattern].summary) + (_ON_CPU if silently else "")
+
+
+def _switch(fact: Fact) -> SwitchedAt | None:
+    place = because.shown(fact.switch.chain) if fact.switch else None
+    if place is None or fact.switch is None:
+        return None
+    return SwitchedAt(place, fact.switch.how, fact.switch.through, fact.switch.name)

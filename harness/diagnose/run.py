@@ -1,0 +1,117 @@
+"""Run a person's script in a process of its own, watched from inside, and say what happened in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.diagnose.collected import Collected, collect, prepare
+from harness.diagnose.device import Place, choose
+from harness.diagnose.facts import VARIABLE, Count
+from harness.diagnose.findings import Diagnosis, Exit
+from harness.diagnose.reading import findings_of
+from harness.errors import HarnessError, UsageError
+from harness.model import Device
+from harness.stub import NOTICE
+from harness.stub.process import signals_passed_on
+
+_STARTUP = Path(__file__).with_name("startup")
+_SIGNALLED = 128
+_STUB_SAYS_NO = "the harness stub"
+
+
+def diagnose(command: Sequence[str], device: str = "auto") -> Diagnosis:
+    """Run ``python COMMAND`` with the streams of this process, wait for it, and say what was seen.
+
+    ``command`` is a script and its arguments, or ``-m``, a module and its arguments.
+
+    Raises:
+        UsageError: there is no such script, or no such device.
+        HarnessError: the process cannot be started.
+    """
+    _check(command)
+    place = choose(device, os.environ)
+    with tempfile.TemporaryDirectory(prefix="harness-diagnose-") as name:
+        folder = Path(name)
+        prepare(folder)
+        status = _run([sys.executable, *command], place.environment | _orders(folder, place.environment))
+        return _diagnosis(collect(folder), status, place)
+
+
+def _check(command: Sequence[str]) -> None:
+    script = Path(command[0])
+    if command[0] in ("-m", "-") or script.is_file() or (script / "__main__.py").is_file():
+        return
+    if script.is_dir():
+        raise UsageError(f"{script} is a folder without a __main__.py.", "Name the script itself.")
+    if script.name.startswith("python"):
+        raise UsageError(
+            f"There is no script {script}.", "Name the script, without the interpreter: harness diagnose train.py"
+        )
+    raise UsageError(f"There is no script {script}.", "Check its path; a module is run with -m.")
+
+
+def _orders(folder: Path, environment: dict[str, str]) -> dict[str, str]:
+    """What the startup module finds in its environment, and removes from it."""
+    before = environment.get("PYTHONPATH")
+    path = os.pathsep.join([str(_STARTUP), before] if before else [str(_STARTUP)])
+    return {"PYTHONPATH": path, VARIABLE: json.dumps({"folder": str(folder), "pythonpath": before})}
+
+
+def _run(command: list[str], environment: dict[str, str]) -> int:
+    try:
+        process = subprocess.Popen(command, env=environment)
+    except OSError as error:
+        raise HarnessError(f"Python cannot be started: {error.strerror}.") from error
+    with signals_passed_on(process):
+        return process.wait()
+
+
+def _diagnosis(found: Collected, status: int, place: Place) -> Diagnosis:
+    return Diagnosis(
+        device=place.device,
+        exit=_exit(status, found.exception),
+        forwards=found.count(Count.FORWARDS),
+        cudnn_forwards=found.count(Count.CUDNN_FORWARDS),
+        backwards=found.count(Count.BACKWARDS),
+        notes=(*place.notes, *_limits(found, place.device)),
+        findings=findings_of(list(found.facts.values()), found.times),
+    )
+
+
+def _exit(status: int, exception: str | None) -> Exit:
+    if status >= 0:
+        return Exit(status, exception=exception if status else None)
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = f"signal {-status}"
+    return Exit(_SIGNALLED - status, signal=name, exception=exception)
+
+
+def _limits(found: Collected, device: Device) -> list[str]:
+    """What limits the evidence."""
+    notes = []
+    forwards = found.count(Count.FORWARDS)
+    if found.failed is not None:
+        notes.append(f"The watching failed, for a fault in harness itself; what follows may be missing: {found.failed}")
+    elif not found.count(Count.ATTACHED):
+        notes.append("The script did not import PyTorch in its own process, so no RNN was seen.")
+    elif not forwards:
+        notes.append("No nn.RNN, nn.LSTM or nn.GRU ran (the *Cell classes, which cuDNN never runs, are not counted).")
+    if found.count(Count.FORKS):
+        notes.append(f"The script forked {found.count(Count.FORKS)} processes; what ran in those was not watched.")
+    if device is Device.STUB:
+        if forwards and not found.count(Count.GPU_FORWARDS):
+            notes.append("The script kept its RNNs on the CPU; what is said is what a GPU would have done.")
+        else:
+            notes.append(f"Seen on the stub: {NOTICE}.")
+        if _STUB_SAYS_NO in found.message:
+            notes.append("The script ended at something that the stub does not do: try --device cpu.")
+    return notes

@@ -1,0 +1,111 @@
+"""Gradients that arrive: what they mean for the RNN that they reach."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from harness.diagnose.facts import Count, Fact, Seen
+from harness.diagnose.witness import surroundings
+from harness.diagnose.witness.forward import Forward
+from harness.diagnose.witness.histories import Histories, History, TrainForward, tick
+from harness.diagnose.witness.mode_calls import ModeCalls
+from harness.diagnose.witness.notes import Notes
+from harness.diagnose.witness.places import chain_of, outside
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+_RECENT = 64
+
+Gradients = tuple[Tensor | None, ...]
+
+
+class Arrivals:
+    """Counts backward passes, and writes down each gradient that came to a forward in eval mode."""
+
+    def __init__(self, notes: Notes, histories: Histories, calls: ModeCalls) -> None:
+        self._notes, self._histories, self._calls = notes, histories, calls
+        self._passes: deque[int] = deque(maxlen=_RECENT)
+        self._latest = self._ended = 0
+        self._numbers: dict[Hashable, int] = {}
+
+    def number(self, what: Hashable) -> tuple[int, bool]:
+        """The number of a fact, and whether it is new."""
+        new = what not in self._numbers
+        number = self._numbers.setdefault(what, len(self._numbers))
+        self._notes.happened(number)
+        return number, new
+
+    def to_train_forward(self, history: History, forward: TrainForward) -> bool:
+        """A gradient came to a forward in train mode; False if the same pass brought one before."""
+        task = self._arrived(history)
+        if forward.arrived == task:
+            return False
+        forward.arrived = task
+        history.lineage.learnt(forward.key, forward.chain)
+        return True
+
+    def to_eval_forward(self, rnn: nn.Module, forward: Forward) -> None:
+        """A gradient came to a forward in eval mode: with cuDNN, this is the error."""
+        task = self._arrived(forward.history)
+        if task in forward.arrived:
+            return
+        forward.arrived.add(task)
+        trained_here = forward.history.lineage.trained_at[forward.standing.entry_key]
+        if not forward.raises and not trained_here:
+            return
+        switched = forward.switched.at if forward.switched else 0
+        number, new = self.number(("gradient", id(forward.history), forward.standing.key, switched))
+        if new:
+            self._notes.write(self._described(rnn, forward, number, task))
+
+    def _arrived(self, history: History) -> int:
+        task = torch._C._current_graph_task_id()
+        if task not in self._passes:
+            self._passes.append(task)
+            self._ended = self._latest
+            self._notes.add(Count.BACKWARDS)
+        if history.latest_backward != task:
+            history.latest_backward = task
+            history.backwards += 1
+        self._latest = tick()
+        return task
+
+    def _described(self, rnn: nn.Module, forward: Forward, number: int, task: int) -> Fact:
+        fact = forward.fact(number, "gradient", self._seen(rnn, forward, task))
+        switched = forward.switched.at if forward.switched else 0
+        return replace(
+            fact,
+            train_calls=self._calls.since(rnn, switched, forward.at, self._copy_of(forward.history)),
+            eval_call=self._calls.latest_eval(rnn, forward.at),
+            backward=chain_of(outside(surroundings.calling_backward())),
+        )
+
+    def _copy_of(self, history: History) -> Callable[[nn.Module], bool]:
+        return lambda other: self._histories.of(other).lineage is history.lineage
+
+    def _seen(self, rnn: nn.Module, forward: Forward, task: int) -> Seen:
+        history, lineage = forward.history, forward.history.lineage
+        optimizers, root = surroundings.optimizers(), forward.standing.root()
+        latest = history.switched
+        pending = [one for one in history.train_forwards if one.at > self._ended and one.arrived in (None, task)]
+        return replace(
+            forward.seen,
+            trained=lineage.trained,
+            trained_here=lineage.trained_at[forward.standing.entry_key],
+            train_chains=tuple(lineage.chains.values()),
+            train_forward_since=any(one.at > forward.at for one in history.train_forwards),
+            pending=tuple(one.chain for one in pending),
+            switched_after=latest is not None and latest.training and latest.at > forward.at,
+            cudnn_off_at_backward=not torch.backends.cudnn.enabled,
+            optimizers=len(optimizers),
+            rnn_in_optimizer=surroundings.holds_any(optimizers, rnn),
+            root_in_optimizer=root is not None and surroundings.holds_any(optimizers, root),
+            others_train=root is not None and surroundings.train_others(optimizers, root),
+            evaluated=history.evaluated_at > (forward.switched.at if forward.switched else 0),
+        )

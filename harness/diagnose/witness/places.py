@@ -1,0 +1,100 @@
+"""Lines of the running program, with the extent of the call in each and the names that modules have there."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import islice
+from types import CodeType, FrameType
+
+from torch import nn
+
+from harness.diagnose.facts import Chain, Place
+from harness.modes.sites import Site, is_machinery, module_of
+
+_DEEPEST = 32
+
+Key = tuple[tuple[CodeType, int], ...]
+"""What tells one call stack from another."""
+
+
+def outside(stack: list[FrameType]) -> list[FrameType]:
+    """The frames of a stack outside PyTorch and this package, innermost first."""
+    return [frame for frame in stack if not is_machinery(frame.f_code)][:_DEEPEST]
+
+
+def key_of(lines: list[FrameType]) -> Key:
+    """What stays the same where the same lines call each other again."""
+    return tuple((frame.f_code, frame.f_lasti) for frame in lines)
+
+
+def chain_of(lines: list[FrameType], parts: dict[str, nn.Module] | None = None) -> Chain:
+    """The places of ``lines``, with the names that these parts have in each line of the person's own."""
+    return tuple(_place(frame, frame.f_lineno, frame.f_lasti, parts or {}) for frame in lines)
+
+
+def place_at(frame: FrameType, line: int, instruction: int) -> Place:
+    """A place of a frame that has gone on since, as a traceback knows it."""
+    return _place(frame, line, instruction, {})
+
+
+def _place(frame: FrameType, line: int, instruction: int, parts: dict[str, nn.Module]) -> Place:
+    code = frame.f_code
+    site = Site(code.co_filename, line, code.co_qualname)
+    names = {part: name for part, module in parts.items() if (name := _name(frame, module))} if site.own else {}
+    return Place(site.file, line, site.function, site.own, code.co_firstlineno, _span(code, instruction), names)
+
+
+@lru_cache(maxsize=4096)
+def _span(code: CodeType, instruction: int) -> tuple[int, int, int, int] | None:
+    line, end, column, end_column = next(islice(code.co_positions(), max(instruction, 0) // 2, None), (None,) * 4)
+    if line is None or end is None or column is None or end_column is None:
+        return None
+    return line, end, column, end_column
+
+
+def _name(frame: FrameType, module: nn.Module) -> str | None:
+    """An expression that means ``module`` in ``frame``: a variable, an attribute of ``self``, a global."""
+    found = _variable(frame.f_locals, module)
+    if found is not None:
+        return found
+    owner = frame.f_locals.get("self")
+    for holder, name in ((owner, "self"), *_objects(frame.f_locals)):
+        attribute = _attribute(holder, module)
+        if attribute is not None:
+            return f"{name}.{attribute}"
+    return _variable(frame.f_globals, module)
+
+
+def _variable(variables: dict[str, object], module: nn.Module) -> str | None:
+    return next((name for name, one in list(variables.items()) if one is module and name.isidentifier()), None)
+
+
+def _objects(variables: dict[str, object]) -> list[tuple[object, str]]:
+    return [(one, name) for name, one in list(variables.items()) if name.isidentifier() and name != "self"]
+
+
+def _attribute(holder: object, module: nn.Module) -> str | None:
+    """The name of the attribute of ``holder`` that is ``module``, without asking the holder itself."""
+    try:
+        variables = object.__getattribute__(holder, "__dict__")
+    except AttributeError:
+        return None
+    inside = variables.get("_modules") if isinstance(holder, nn.Module) else None
+    for attributes in (inside, variables):
+        if isinstance(attributes, dict):
+            for name, one in list(attributes.items()):
+                if one is module and isinstance(name, str) and name.isidentifier():
+                    return name
+    return None
+
+
+def entry_of(stack: list[FrameType], root: nn.Module) -> int:
+    """How many of the ``outside`` lines are inside the call of ``root``: the number of the line that called it."""
+    called = [depth for depth, frame in enumerate(stack) if _calls(frame) and module_of(frame) is root]
+    if not called:
+        called = [depth for depth, frame in enumerate(stack) if module_of(frame) is root]
+    return len(outside(stack[: called[-1] + 1])) if called else 0
+
+
+def _calls(frame: FrameType) -> bool:
+    return frame.f_code.co_name in ("_call_impl", "forward")

@@ -1,0 +1,78 @@
+"""The silent forms: what no device raises, and is wrong all the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import FrameType
+from weakref import ref
+
+import torch
+from torch import nn
+
+from harness.diagnose.facts import SwitchFact
+from harness.diagnose.witness.arrivals import Arrivals
+from harness.diagnose.witness.forward import Forward
+from harness.diagnose.witness.histories import Forced, Histories, Switched, tick
+from harness.diagnose.witness.notes import Notes
+from harness.diagnose.witness.places import chain_of, outside
+from harness.modes.sites import module_of, name_in
+
+
+class Silent:
+    """Looks for the silent forms and writes each down once."""
+
+    def __init__(self, notes: Notes, histories: Histories, arrivals: Arrivals) -> None:
+        self._notes, self._histories, self._arrivals = notes, histories, arrivals
+        self._changed: set[int] = set()
+
+    def drops_out(self, forward: Forward, *, frozen: bool) -> None:
+        """A forward ran with the RNN's own dropout on: wrong where no weight of it was ever to be trained."""
+        history = forward.history
+        if frozen and not history.ever_trainable:
+            number, new = self._arrivals.number(("frozen", id(history)))
+            history.frozen_fact = number
+            if new:
+                self._notes.write(forward.fact(number, "frozen-dropout", forward.seen))
+        elif not frozen and not history.ever_trainable:
+            history.ever_trainable = True
+            if history.frozen_fact is not None:
+                self._notes.withdraw(history.frozen_fact)
+
+    def learns_alone(self, forward: Forward) -> None:
+        """A gradient came to an RNN in train mode, with its dropout on, while what surrounds it is in eval mode."""
+        number, new = self._arrivals.number(("rest-eval", id(forward.history), forward.standing.key))
+        if new:
+            self._notes.write(forward.fact(number, "rest-eval", forward.seen))
+
+    def train_called(self, through: nn.Module, stack: list[FrameType]) -> None:
+        """``train()`` was called, by the first line of ``stack``: inside ``forward()`` it undoes every ``eval()``."""
+        if not stack or stack[0].f_code.co_name != "forward" or module_of(stack[0]) is None:
+            return
+        rnn = next((one for one in through.modules() if isinstance(one, nn.RNNBase)), None)
+        if rnn is None or (through is rnn and not has_own_dropout(rnn)):
+            return
+        changed = not rnn.training and torch.is_grad_enabled()
+        fact = SwitchFact("train()", type(through).__name__, name_in(through, rnn) or "", chain_of(outside(stack)))
+        self._histories.of(rnn).forced = Forced(Switched(tick(), True, fact, ref(through)), changed)
+
+    def ran_after_train(self, forward: Forward) -> None:
+        """A forward ran, before which the ``forward()`` around it had called ``train()``."""
+        history, forced = forward.history, forward.history.forced
+        if forced is None:
+            return
+        history.forced = None
+        line = forced.switched.fact.chain[0]
+        number, new = self._arrivals.number(("train-in-forward", line.file, line.line, id(history)))
+        if not new and (not forced.changed or number in self._changed):
+            return
+        if forced.changed:
+            self._changed.add(number)
+        trained_here = history.lineage.trained_at[forward.standing.entry_key]
+        told = replace(forward, switched=forced.switched)
+        seen = replace(forward.seen, trained_here=trained_here, changed=forced.changed)
+        self._notes.write(told.fact(number, "train-in-forward", seen))
+
+
+def has_own_dropout(rnn: nn.Module) -> bool:
+    """Whether the RNN drops out between its layers when it trains."""
+    return isinstance(rnn, nn.RNNBase) and rnn.dropout > 0 and rnn.num_layers > 1
