@@ -13,15 +13,17 @@ from tests.torture.victims import Victim
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated:DeprecationWarning")
 
 SEED = 5
-ROUNDS = 2
+KILLS = 12
+MOST_ROUNDS = 8
+"""A fast machine may be through with a run before anybody is killed."""
 
 
 @pytest.mark.timeout(280)
 def test_runs_that_are_killed_again_and_again_are_whole_in_the_end(tmp_path: Path) -> None:
     tally = Tally()
     torture = Torture(tmp_path, SEED, tally, "cpu")
-    for number in range(1, ROUNDS + 1):
-        torture.round(number)
+    while tally.all_kills < KILLS and tally.rounds < MOST_ROUNDS:
+        torture.round(tally.rounds + 1)
     assert tally.kills[Victim.ATTEMPT] > 0
-    assert tally.all_kills >= 8
-    assert tally.rounds == ROUNDS
+    assert tally.all_kills >= KILLS
+    assert tally.records >= tally.planned
