@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 
+from harness.console.measurements import block_line, exactness_lines, measured_lines, plain
 from harness.console.words import device_words, placement_lines, rule_line, sighting_line
 from harness.errors import UsageError
 from harness.matrix.axes import AXES
@@ -30,7 +31,18 @@ MOST_LISTED = 40
 
 _ELSEWHERE = frozenset(
     ("run", "key", "label", "device", "outcome", "replicate", "attempt", "phase", "epoch", "step", "error_type")
-) | {"error_message", "traceback_tail", "output_tail", "sightings", "samples", "facts", "results", "sitting", "schema"}
+) | {
+    "error_message",
+    "traceback_tail",
+    "output_tail",
+    "sightings",
+    "samples",
+    "exactness",
+    "facts",
+    "results",
+    "sitting",
+    "schema",
+}
 """Fields of a record that have a place of their own in the text; all others follow by their names."""
 
 
@@ -111,7 +123,10 @@ def variant_lines(plan: Plan, variant: Variant, records: tuple[Record, ...]) -> 
         if not result.records:
             yield f"on {device_words(result.device)}: not-run, there is no record of it"
         for record in result.records:
-            yield from record_lines(record)
+            yield from record_lines(record, alone=len(result.records) == 1)
+        if any(record.samples or record.exactness for record in result.records):
+            yield f"what the attempts on {result.device} come to"
+            yield from measured_lines(result)
         if result.superseded:
             yield f"  {result.superseded} earlier attempts were replaced by a retry"
     yield from ("", f"run it again, alone:  {' '.join(map(shlex.quote, rerun_command(plan, variant)))}")
@@ -119,11 +134,10 @@ def variant_lines(plan: Plan, variant: Variant, records: tuple[Record, ...]) -> 
         yield f"reproduce it:         harness repro {variant.key} --run {plan.run} > repro.py"
 
 
-def record_lines(record: Record) -> Iterator[str]:
-    """Everything that one record holds."""
-    number = (
-        f", replicate {record.replicate}, attempt {record.attempt}" if record.replicate + record.attempt > 1 else ""
-    )
+def record_lines(record: Record, *, alone: bool = True) -> Iterator[str]:
+    """Everything that one record holds; which attempt it is of is said unless it is the first, and ``alone``."""
+    first = record.replicate + record.attempt == 1
+    number = "" if first and alone else f", replicate {record.replicate}, attempt {record.attempt}"
     number += f", sitting {record.sitting}" if record.sitting > 1 else ""
     yield f"on {device_words(record.device)}{number}: {record.outcome}"
     where = [f"{record.phase}"] if record.phase else []
@@ -137,16 +151,18 @@ def record_lines(record: Record) -> Iterator[str]:
     for sighting in record.sightings:
         yield f"  seen           {sighting_line(sighting)}"
     yield f"  the rule       {rule_line(record)}"
-    for sample in record.samples:
-        yield f"  timed          {_plain(sample)}"
+    yield from (f"  timed          {block_line(sample)}" for sample in record.samples)
+    if record.exactness is not None:
+        yield "  its gradient, taken once more"
+        yield from (f"    {line}" for line in exactness_lines(record.exactness))
     for field in fields(record):
         value = getattr(record, field.name)
         if field.name not in _ELSEWHERE and value is not None:
-            yield f"  {field.name:14} {_plain(value)}{_mebibytes(field.name, value)}"
+            yield f"  {field.name:14} {plain(value)}{_mebibytes(field.name, value)}"
     for title, mapping in (("results", record.results), ("facts", record.facts)):
         if mapping:
             yield f"  {title}"
-            yield from (f"    {name:14} {_plain(value)}" for name, value in mapping.items())
+            yield from (f"    {name:14} {plain(value)}" for name, value in mapping.items())
     yield from _tail("the end of its output", record.output_tail)
 
 
@@ -158,16 +174,6 @@ def _tail(title: str, text: str | None) -> Iterator[str]:
 
 def _mebibytes(name: str, value: Any) -> str:
     return f" ({value / 2**20:,.1f} MiB)" if name.endswith("_bytes") else ""
-
-
-def _plain(value: Any) -> str:
-    """``value`` on one line; of what has parts, those that were observed."""
-    if is_dataclass(value) and not isinstance(value, type):
-        parts = {field.name: getattr(value, field.name) for field in fields(value)}
-        return ", ".join(f"{name} {_plain(part)}" for name, part in parts.items() if part is not None and part != ())
-    if isinstance(value, bool | int | float | str):
-        return one_line(format_value(value), 1000)
-    return one_line(str(value), 1000)
 
 
 def rerun_command(plan: Plan, variant: Variant) -> list[str]:

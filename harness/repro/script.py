@@ -19,6 +19,13 @@ WRITTEN = (
 """The axes that a script knows how to write."""
 
 
+NEEDS_A_GPU = """\
+if not torch.cuda.is_available():
+    raise SystemExit("this needs a GPU, or the stub (see above); PyTorch sees neither")
+""".splitlines()
+"""Without it the script would end in a traceback about drivers, which reads like the error that it is about."""
+
+
 def script_of(case: Case) -> str:
     """The script.
 
@@ -67,7 +74,8 @@ def _imports(shape: Shape) -> list[str]:
 def _start(shape: Shape, settings: Settings) -> list[str]:
     cuda = shape.device == "cuda"
     cudnn = ', "cuDNN", torch.backends.cudnn.version()' if cuda else ""
-    lines = [f'print("torch", torch.__version__{cudnn})']
+    lines = NEEDS_A_GPU if cuda else []
+    lines = [*lines, f'print("torch", torch.__version__{cudnn})']
     if cuda:
         lines.append("print(torch.cuda.get_device_name())")
     if not cuda and settings.threads:

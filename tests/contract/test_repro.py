@@ -17,9 +17,10 @@ import pytest
 from command import harness, kept
 
 from harness import stub
+from harness.matrix.axes import make_variant
 from harness.matrix.expand import expand
 from harness.matrix.shelf import names, read_matrix
-from harness.model import Outcome, Phase, Plan, Record, Variant
+from harness.model import Outcome, Phase, Plan, Record, Settings, Variant
 from harness.placements import PLACEMENTS
 from harness.repro.case import Case, case_of
 from harness.repro.script import script_of
@@ -145,6 +146,18 @@ def test_a_stranger_runs_the_printed_script(full_on_stub: Path, run: tuple[Plan,
     head = printed.out.split("import torch")[0].replace("\n# ", " ")
     for said in ("a stub (PyTorch's own CUDA code with no GPU behind it", "torch 2", "cuDNN ", "epoch 2, step 1"):
         assert said in head
+
+
+def test_without_a_gpu_a_script_says_in_a_sentence_what_it_needs(tmp_path: Path) -> None:
+    script = tmp_path / "repro.py"
+    script.write_text(script_of(Case(make_variant({"placement": "eval-always"}), Settings(), "Default settings")))
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=False, env=environment, cwd=tmp_path
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "this needs a GPU, or the stub (see above); PyTorch sees neither\n"
+    assert "# Without a GPU: `harness stub run -- python repro.py`" in script.read_text()
 
 
 def test_show_imports_nothing_heavy(full_on_stub: Path, run: tuple[Plan, dict[str, Record]]) -> None:

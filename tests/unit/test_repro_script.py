@@ -116,7 +116,7 @@ def test_a_script_has_only_what_its_variant_needs() -> None:
         "cudnn.enabled",
         "encoder",
         "kept",
-        "if ",
+        "if step",
         "float16",
     ):
         assert absent not in plain, absent

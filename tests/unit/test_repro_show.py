@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from harness.matrix.axes import make_variant
 from harness.matrix.expand import expand
 from harness.matrix.naming import from_label, in_matrices, is_key, with_key
 from harness.matrix.shelf import read_matrix
+from harness.measured import Exactness, MachineState, Sample
 from harness.model import Device, Outcome, Plan, Record, Variant
 from harness.store.journal import Journal
 from harness.store.layout import Store
@@ -64,7 +66,12 @@ def test_show_says_everything(plan: Plan, store: Store, capsys: pytest.CaptureFi
         "says it has to raise, since an eval forward through cuDNN got a gradient; so it was",
         "(300.0 MiB)",
         "device_name    harness stub (no GPU)",
-        "timed          epoch 1, steps 6, wall_s ",
+        "timed          epoch 1, warm-up: 6 steps in ",
+        " ms each (forward ",
+        "    relative error against float64 on the CPU: weights 1e-07, input 3e-07; float32 explains up to 0.0001",
+        "what the attempts on cpu come to",
+        " sequences/s; too few blocks to say whether the times have settled",
+        "  gradient       exact: within what float32 rounds; repeatability not tested",
         "run it again, alone:  harness run matrix matrix -a ",
         f"harness repro {variant.key} --run {plan.run} > repro.py",
     ):
@@ -82,6 +89,47 @@ def test_every_field_of_a_record_is_shown(plan: Plan) -> None:
     }
     said = lines(plan, variant, replace(record, **marks, key=variant.key))  # type: ignore[arg-type]
     assert [mark for mark in marks.values() if mark not in said] == []
+
+
+def test_what_was_measured_is_read_by_people_not_by_parsers(plan: Plan) -> None:
+    """No float with all its digits, no tuple, no field's name with an underscore but those that have a line."""
+    variant = variant_of(plan, "train-always")
+    state = MachineState(1.2345678, 2596.123, 1980, 45, 312.3456, ("sw-thermal", "hw-slowdown"), 2)
+    blocks = (
+        Sample(1, 1, 0.012345678901, warmup=True, machine=MachineState(load=0.5)),
+        Sample(2, 6, 0.112345678901, 0.101234567890, forward_s=0.03, backward_s=0.06, optimizer_s=0.01, machine=state),
+        Sample(3, 19, 0.05002777000004244, steady=True),
+    )
+    seen = Exactness(1.23456789e-7, 3.3e-8, "float32", 1e-4, False, "ab", ("rnn",), ("rnn", "dropout"), changed=("x",))
+    record = replace(
+        make_records(plan)[1], key=variant.key, samples=blocks, exactness=seen, first_loss=1.3702384233474731
+    )
+    said = lines(plan, variant, record)
+    assert not re.search(r"\d\.\d{7,}|\('|_s \d|None", said)
+    for part in (
+        "epoch 1, warm-up: 1 step in 12.35 ms; load 0.5\n",
+        "epoch 2, in the epoch: 6 steps in 101.2 ms on the device (112.3 ms by the clock on the wall), 16.87 ms each "
+        "(forward 30, backward 60, optimizer 10); load 1.235, CPU 2,596 MHz, GPU 1,980 MHz, at 45 °C, drawing 312.3 W, "
+        "other processes on the GPU: 2, held down by sw-thermal, hw-slowdown\n",
+        "epoch 3, steady: 19 steps in 50.03 ms, 2.633 ms each\n",
+        "weights 1.2e-07, input 3.3e-08",
+        "dropout active in: rnn, dropout\n",
+        "left changed: x\n",
+        "outputs are not, to the bit, those in eval mode\n",
+        "first_loss     1.37024\n",
+    ):
+        assert part in said, part
+
+
+def test_replicates_are_told_apart_and_summed_up(plan: Plan) -> None:
+    variant = variant_of(plan, "train-always")
+    twice = replace(plan, settings=replace(plan.settings, replicates=2))
+    records = [r for r in make_records(twice) if r.key == variant.key]
+    said = lines(twice, variant, *records)
+    assert ", replicate 0, attempt 1: ok" in said and ", replicate 1, attempt 1: ok" in said
+    assert said.count("what the attempts on cpu come to") == 1
+    assert "; repeatable\n" in said
+    assert "what the attempts on stub come to" not in said, "nothing was measured there"
 
 
 def test_a_contradiction_is_loud_and_hostile_text_is_tame(plan: Plan) -> None:

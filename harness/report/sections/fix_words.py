@@ -35,7 +35,7 @@ def how(fix: Fix) -> str:
     """``how to do it``, what of its gradient is not as wanted, and what it leaves behind."""
     recipe = f": {text.code(fix.placement.recipe)}" if fix.placement.recipe else ""
     said = [f"`{fix.placement.name}`{recipe}."]
-    said += [f"On `{device}` {sentence}." for device, judged in fix.gradients.items() for sentence in _why(judged)]
+    said += [f"On `{device}`, {sentence}." for device, judged in fix.gradients.items() for sentence in _why(judged)]
     return " ".join((*said, *_left_behind(fix)))
 
 
@@ -71,7 +71,9 @@ def _why(judged: tuple[Judgement, ...]) -> Iterator[str]:
     for verdict in VERDICTS[1:]:
         reasons = dict.fromkeys(judgement.reason for judgement in judged if judgement.verdict is verdict)
         if reasons:
-            yield f"{verdict}: {text.plain('; '.join(reasons))}"
+            amount = sum(judgement.verdict is verdict for judgement in judged)
+            where = "" if amount == len(judged) else f" in {amount} of {len(judged)}"
+            yield f"{verdict}{where}: {text.plain('; '.join(reasons))}"
 
 
 def _repeatable(judged: tuple[Judgement, ...]) -> str:
