@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,13 @@ MARKED = ("forward", "call", "switch")
 class Expected:
     """The finding that a faulty program should get.
 
-    ``kind`` is what it is on a device with cuDNN. ``pattern`` names a placement or a silent form; ``module``, ``root``
-    and ``through`` say which RNN of what, and on what ``eval()`` was called. Each of ``cures`` is right.
+    ``kind`` is what it is on a device with cuDNN. ``patterns`` names a placement or a silent form, ``module`` the
+    RNN in ``root``, and ``through`` what ``eval()`` was called on. Of several patterns or cures each is right.
     """
 
     path: Path
     kind: str
-    pattern: str
+    patterns: tuple[str, ...]
     module: str
     class_: str
     root: str
@@ -35,24 +34,33 @@ class Expected:
     says: str = CUDNN_SAYS
     marks: dict[str, int] = field(default_factory=dict)
 
-    @cached_property
-    def raises(self) -> bool:
-        """Whether the program itself ends in an error on a device with cuDNN."""
-        return self.kind == "error"
+    @property
+    def code(self) -> int:
+        """What the program exits with on a device with cuDNN."""
+        return 1 if self.kind == "error" else 0
+
+    @property
+    def kind_on_cpu(self) -> str:
+        """What it is on a CPU, where cuDNN's error is not raised."""
+        return "would-raise" if self.kind == "error" and self.says == CUDNN_SAYS else self.kind
 
 
 def read(path: Path) -> Expected:
     """The expectation that a faulty program carries."""
     text = ast.get_docstring(ast.parse(path.read_text())) or ""
     header: dict[str, Any] = yaml.safe_load(text.rpartition("\n\n")[2])
-    cure = header.pop("cure")
     return Expected(
         path,
+        patterns=several(header.pop("pattern")),
         class_=header.pop("class"),
-        cures=(cure,) if isinstance(cure, str) else tuple(cure),
+        cures=several(header.pop("cure")),
         marks=marks(path),
         **header,
     )
+
+
+def several(value: str | list[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
 
 
 def marks(path: Path) -> dict[str, int]:

@@ -5,6 +5,7 @@ pattern: eval-by-helper
 module: blocks.1.rnn
 class: GRU
 root: Tower
+through: ""
 cure: [restore-mode, train-first]
 """
 

@@ -23,7 +23,7 @@ class Net(nn.Module):
 
     def forward(self, x):
         self.rnn.train()  # <- switch
-        output, _ = self.rnn(x)  # <- forward
+        output, _ = self.rnn(x)
         return self.head(output[-1])
 
 

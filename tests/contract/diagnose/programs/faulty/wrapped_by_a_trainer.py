@@ -1,7 +1,7 @@
 """A trainer's wrapper is switched, not the model: its check before training calls eval(), and fit() never train().
 
 kind: error
-pattern: eval-by-helper
+pattern: [eval-by-helper, eval-after-epoch]
 module: module.rnn
 class: LSTM
 root: Prepared
