@@ -72,13 +72,13 @@ class RunConsole:
     def preparing(self, what: str) -> None:
         """See ``campaign.Listener``."""
         if self._console.is_terminal:
-            self._say(f"[dim]{escape(what)} ...[/dim]")
+            self._say(f"[dim]{_quoted(what)} ...[/dim]")
 
     def started(self, plan: Plan) -> None:
         """See ``campaign.Listener``."""
         devices = " and ".join(plan.devices)
         variants, attempts = _count(len(plan.variants), "variant"), _count(plan.attempts, "attempt")
-        self._say(f"run {plan.run}: {variants} of {escape(plan.matrix)} on {devices}, {attempts}")
+        self._say(f"run {plan.run}: {variants} of {_quoted(plan.matrix)} on {devices}, {attempts}")
         for note in plan.notes:
             self.noted(note)
         self._begin(plan.attempts)
@@ -86,7 +86,7 @@ class RunConsole:
     def resumed(self, plan: Plan, sitting: Sitting, attempts: int) -> None:
         """See ``campaign.Listener``."""
         left = f"{attempts} of {_count(plan.attempts, 'attempt')}"
-        self._say(f"run {plan.run} goes on: {left} of {escape(plan.matrix)}, sitting {sitting.number}")
+        self._say(f"run {plan.run} goes on: {left} of {_quoted(plan.matrix)}, sitting {sitting.number}")
         for difference in sitting.differences:
             self.noted(f"not as in sitting 1: {difference}")
         self._begin(attempts)
@@ -112,7 +112,7 @@ class RunConsole:
         """See ``campaign.Listener``."""
         self._progress.stop()
         if self._console.is_terminal:
-            self._say(f"[dim]{escape(what)} ...[/dim]")
+            self._say(f"[dim]{_quoted(what)} ...[/dim]")
 
     def _say(self, markup: str) -> None:
         """Print a line of its own, however long; where nobody can read it any more, go on without."""
@@ -129,13 +129,19 @@ class RunConsole:
         return True
 
 
+def _quoted(text: str) -> str:
+    """``text`` on one line, in which nothing is markup."""
+    return escape(one_line(text, 1000))
+
+
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _line(record: Record) -> str:
-    told = [f"{record.error_type}: {one_line(record.error_message or '')}"] if record.error_type else []
+    error = f"{one_line(record.error_type or '')}: {one_line(record.error_message or '')}"
+    told = [error] if record.error_type else []
     what = "; ".join([*told, one_line(record.reason)] if record.reason else told)
     where = f" in {record.phase}" if record.phase else ""
     style = STYLES[record.outcome]
-    return f"[{style}]{record.outcome}[/] on {record.device}{where}: {escape(record.label)}: {escape(what)}"
+    return f"[{style}]{record.outcome}[/] on {record.device}{where}: {_quoted(record.label)}: {escape(what)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,11 @@ def show_plan(chosen: Chosen) -> None:
     for variant in chosen.expansion.variants:
         click.echo(f"{variant.key}  {variant.label}")
     excluded = Counter(exclusion.reason for exclusion in chosen.expansion.exclusions)
-    click.echo(f"{len(chosen.expansion.variants)} variants of {chosen.name}, {excluded.total()} excluded", err=True)
+    click.echo(
+        f"{len(chosen.expansion.variants)} variants of {one_line(chosen.name)}, {excluded.total()} excluded", err=True
+    )
     for reason, count in excluded.most_common():
-        click.echo(f"  {count} excluded: {reason}", err=True)
+        click.echo(f"  {count} excluded: {one_line(reason)}", err=True)
 
 
 def show_finished(finished: Finished, store: Store, *, quiet: bool = False) -> None:
@@ -47,9 +50,9 @@ def show_seed(finished: Finished, store: Store) -> None:
 def _show_seed_record(record: Record) -> None:
     results = record.results
     where = "stub (PyTorch's CUDA path, no GPU)" if record.device is Device.STUB else str(record.device)
-    click.echo(f"{results.get('program', record.label)}, {results.get('variant', '')}, on {where}:")
+    click.echo(f"{_said(results, 'program') or one_line(record.label)}, {_said(results, 'variant')}, on {where}:")
     if results.get("dataset"):
-        click.echo(f"  data: {results['dataset']}. {results.get('dataset_reason', '')}")
+        click.echo(f"  data: {_said(results, 'dataset')}. {_said(results, 'dataset_reason')}")
     for epoch in results.get("epochs", ()):
         click.echo(
             f"  epoch {epoch['epoch']}: training loss {_number(epoch['train_loss'])}, "
@@ -63,6 +66,11 @@ def _show_seed_record(record: Record) -> None:
     for name in ("plot", "checkpoint"):
         if results.get(name):
             click.echo(f"  {name}: {_near(Path(results[name]))}")
+
+
+def _said(results: Mapping[str, Any], name: str) -> str:
+    """What the program said under that name, on one line; nothing where it said nothing."""
+    return one_line(str(results.get(name, "")), 1000)
 
 
 def _cpu_words(record: Record) -> str:

@@ -162,7 +162,7 @@ def record_lines(record: Record, *, alone: bool = True) -> Iterator[str]:
     for title, mapping in (("results", record.results), ("facts", record.facts)):
         if mapping:
             yield f"  {title}"
-            yield from (f"    {name:14} {plain(value)}" for name, value in mapping.items())
+            yield from (f"    {one_line(name):14} {plain(value)}" for name, value in mapping.items())
     yield from _tail("the end of its output", record.output_tail)
 
 

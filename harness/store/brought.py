@@ -17,6 +17,7 @@ from harness.files import explained
 from harness.model import Plan, Record
 from harness.store.journal import read_plan, read_records
 from harness.store.layout import LATEST, RunFolder, Store
+from harness.store.planned import planning
 from harness.wire import NewerSchemaError, load
 
 T = TypeVar("T", Plan, Record)
@@ -80,8 +81,14 @@ def _content(path: Path) -> bytes:
 
 def _line(kind: type[T], line: bytes, path: Path, number: int) -> T:
     try:
-        return load(kind, line)
+        return _checked(load(kind, line))
     except NewerSchemaError as error:
         raise NewerSchemaError(f"{path}, line {number}: {error}", error.advice) from error
     except JournalError as error:
         raise UsageError(f"{path} is no run: line {number} is {error}", _HOW) from error
+
+
+def _checked(thing: T) -> T:
+    if isinstance(thing, Plan):
+        planning(thing)
+    return thing

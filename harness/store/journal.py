@@ -20,6 +20,7 @@ from harness.errors import JournalError, RunBusyError, RunNotFoundError, StoreEr
 from harness.files import explained, new_folder, remove_drafts, store_error, sync_folder, write_whole
 from harness.model import Plan, Record
 from harness.store.layout import RunFolder
+from harness.store.planned import planning
 from harness.wire import NewerSchemaError, dump, load
 
 _TAIL_STEP = 1 << 16
@@ -41,16 +42,9 @@ def read_plan(folder: RunFolder) -> Plan:
         except FileNotFoundError as error:
             raise RunNotFoundError(f"run {folder.run} has no plan.json", f"Look in {folder.path}.") from error
     try:
-        return _planning(load(Plan, text))
+        return planning(load(Plan, text))
     except JournalError as error:
         raise _located(error, str(folder.plan)) from error
-
-
-def _planning(plan: Plan) -> Plan:
-    """``plan``, which plans something: against nothing at all every check would hold."""
-    if not plan.variants or not plan.devices:
-        raise JournalError(f"not a plan of a run: it has no {'devices' if plan.variants else 'variants'}")
-    return plan
 
 
 def read_records(folder: RunFolder) -> tuple[Record, ...]:
