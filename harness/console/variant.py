@@ -129,7 +129,7 @@ def variant_lines(plan: Plan, variant: Variant, records: tuple[Record, ...]) -> 
             yield from measured_lines(result)
         if result.superseded:
             yield f"  {result.superseded} earlier attempts were replaced by a retry"
-    yield from ("", f"run it again, alone:  {' '.join(map(shlex.quote, rerun_command(plan, variant)))}")
+    yield from ("", f"run it again, alone:  {_shell(rerun_command(plan, variant))}")
     if placement is not None:
         yield f"reproduce it:         harness repro {variant.key} --run {plan.run} > repro.py"
 
@@ -170,6 +170,11 @@ def _tail(title: str, text: str | None) -> Iterator[str]:
     if text:
         yield f"  {title}"
         yield from (f"    {line}" for line in clean(text).splitlines())
+
+
+def _shell(command: list[str]) -> str:
+    """``command`` as one types it; what steers a terminal is spelt out, and then it no longer is what one types."""
+    return clean(shlex.join(command)).replace("\n", "\\n")
 
 
 def _mebibytes(name: str, value: Any) -> str:
