@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,8 +34,9 @@ def check_target(path: str | None) -> None:
 
 def show_diagnosis(diagnosis: Diagnosis, path: str | None) -> None:
     """Print the diagnosis on stderr; as JSON to ``path`` too, where ``-`` is stdout."""
+    here = f"{Path.cwd()}{os.sep}"
     for line in lines_of(diagnosis):
-        click.echo(clean(line), err=True)
+        click.echo(clean(line.replace(here, "")), err=True)
     if path is not None:
         text = json.dumps(diagnosis.as_json(), indent=1)
         click.echo(text) if path == "-" else write_whole(Path(path), text + "\n")
@@ -112,7 +114,7 @@ def _switch_lines(finding: Finding) -> Iterator[str]:
 def _snippet(place: Place | None, what: str) -> Iterator[str]:
     if place is None:
         return
-    yield f"  --> {_near(place.file)}:{place.line} in {place.function}: {what}"
+    yield f"  --> {place.file}:{place.line} in {place.function}: {what}"
     lines = source_of(place.file).lines
     if 0 < place.line <= len(lines):
         yield f"  {place.line:5} | {lines[place.line - 1]}"
@@ -123,7 +125,7 @@ def _edit_lines(edit: Edit) -> Iterator[str]:
     line = lines[edit.line - 1] if 0 < edit.line <= len(lines) else ""
     indent = line[: len(line) - len(line.lstrip())]
     code = [f"        + {indent}{one}" for one in edit.code.splitlines()]
-    yield f"  at {_near(edit.file)}:{edit.line}"
+    yield f"  at {edit.file}:{edit.line}"
     match edit.action:
         case EditAction.INSERT_BEFORE:
             yield from code
@@ -144,8 +146,3 @@ def _some(first: int, last: int) -> list[int]:
     """The lines from first to last, or those at both ends where there are many."""
     numbers = list(range(first, last + 1))
     return numbers if len(numbers) <= 6 else [*numbers[:3], *numbers[-2:]]
-
-
-def _near(file: str) -> str:
-    path = Path(file)
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file

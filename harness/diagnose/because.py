@@ -34,8 +34,6 @@ def _why(fact: Fact, call: TrainCall) -> str:
             return f"that {call.on} does not contain the {fact.kind}"
         case "copy":
             return f"that {call.on} contains a copy of the {fact.kind}, not the one that ran"
-        case "gone":
-            return f"that {call.on} is gone"
     if call.when == "after-forward":
         return "it was after the forward, which is too late: the mode counts while the forward runs"
     return f"the train() of that {call.on} does not reach the {fact.kind}"

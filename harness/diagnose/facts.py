@@ -26,7 +26,8 @@ class Count(IntEnum):
     CUDNN_FORWARDS = 2
     """Forwards that cuDNN ran, or would have run on a GPU."""
     BACKWARDS = 3
-    FORKS = 4
+    FORKED_FORWARDS = 4
+    """Forwards in processes that the program forked, of which nothing else is known."""
     GPU_FORWARDS = 5
     EVAL_GRAPHS = 6
     """Forwards in eval mode that left a graph through cuDNN."""

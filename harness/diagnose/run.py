@@ -105,8 +105,8 @@ def _limits(found: Collected, device: Device) -> list[str]:
         notes.append("The script did not import PyTorch in its own process, so no RNN was seen.")
     elif not forwards:
         notes.append("No nn.RNN, nn.LSTM or nn.GRU ran (the *Cell classes, which cuDNN never runs, are not counted).")
-    if found.count(Count.FORKS):
-        notes.append(f"The script forked {found.count(Count.FORKS)} processes; what ran in those was not watched.")
+    if found.count(Count.FORKED_FORWARDS):
+        notes.append("RNNs ran in processes that the script forked too; those are not watched.")
     if device is Device.STUB:
         if forwards and not found.count(Count.GPU_FORWARDS):
             notes.append("The script kept its RNNs on the CPU; what is said is what a GPU would have done.")

@@ -16,6 +16,6 @@ def attach(folder: str) -> Watcher:
     watcher = Watcher(notes)
     watcher.open()
     watch_ending(watcher, notes)
-    watch_forks(watcher, notes)
+    watch_forks(watcher)
     notes.add(Count.ATTACHED)
     return watcher

@@ -12,13 +12,13 @@ from torch import Tensor, nn
 from harness.diagnose.facts import Count, Fact, Seen
 from harness.diagnose.witness import surroundings
 from harness.diagnose.witness.forward import Forward
-from harness.diagnose.witness.histories import Histories, History, TrainForward, tick
+from harness.diagnose.witness.histories import History, TrainForward, tick
 from harness.diagnose.witness.mode_calls import ModeCalls
 from harness.diagnose.witness.notes import Notes
 from harness.diagnose.witness.places import chain_of, outside
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Hashable
 
 _RECENT = 64
 
@@ -28,8 +28,8 @@ Gradients = tuple[Tensor | None, ...]
 class Arrivals:
     """Counts backward passes, and writes down each gradient that came to a forward in eval mode."""
 
-    def __init__(self, notes: Notes, histories: Histories, calls: ModeCalls) -> None:
-        self._notes, self._histories, self._calls = notes, histories, calls
+    def __init__(self, notes: Notes, calls: ModeCalls) -> None:
+        self._notes, self._calls = notes, calls
         self._passes: deque[int] = deque(maxlen=_RECENT)
         self._latest = self._ended = 0
         self._numbers: dict[Hashable, int] = {}
@@ -43,7 +43,7 @@ class Arrivals:
 
     def to_train_forward(self, history: History, forward: TrainForward) -> bool:
         """A gradient came to a forward in train mode; False if the same pass brought one before."""
-        task = self._arrived(history)
+        task = self.arrived(history)
         if forward.arrived == task:
             return False
         forward.arrived = task
@@ -52,19 +52,20 @@ class Arrivals:
 
     def to_eval_forward(self, rnn: nn.Module, forward: Forward) -> None:
         """A gradient came to a forward in eval mode: with cuDNN, this is the error."""
-        task = self._arrived(forward.history)
+        task = self.arrived(forward.history)
         if task in forward.arrived:
             return
         forward.arrived.add(task)
         trained_here = forward.history.lineage.trained_at[forward.standing.entry_key]
         if not forward.raises and not trained_here:
             return
-        switched = forward.switched.at if forward.switched else 0
-        number, new = self.number(("gradient", id(forward.history), forward.standing.key, switched))
+        lines = forward.switched.fact.chain if forward.switched else ()
+        number, new = self.number(("gradient", id(forward.history), forward.standing.key, lines))
         if new:
             self._notes.write(self._described(rnn, forward, number, task))
 
-    def _arrived(self, history: History) -> int:
+    def arrived(self, history: History) -> int:
+        """Count the backward pass that is going on; returns its number."""
         task = torch._C._current_graph_task_id()
         if task not in self._passes:
             self._passes.append(task)
@@ -81,13 +82,10 @@ class Arrivals:
         switched = forward.switched.at if forward.switched else 0
         return replace(
             fact,
-            train_calls=self._calls.since(rnn, switched, forward.at, self._copy_of(forward.history)),
+            train_calls=self._calls.since(rnn, forward.history.lineage, switched, forward.at),
             eval_call=self._calls.latest_eval(rnn, forward.at),
             backward=chain_of(outside(surroundings.calling_backward())),
         )
-
-    def _copy_of(self, history: History) -> Callable[[nn.Module], bool]:
-        return lambda other: self._histories.of(other).lineage is history.lineage
 
     def _seen(self, rnn: nn.Module, forward: Forward, task: int) -> Seen:
         history, lineage = forward.history, forward.history.lineage

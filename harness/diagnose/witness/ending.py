@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from harness.diagnose.facts import Chain, Count
+from harness.diagnose.facts import Chain
 from harness.diagnose.witness.notes import Notes
 from harness.diagnose.witness.places import place_at
 from harness.diagnose.witness.watcher import Watcher
 from harness.modes.sites import is_machinery
 
+_PACKAGE = Path(__file__).parents[2]
+_WATCHING = (str(_PACKAGE / "diagnose"), str(_PACKAGE / "modes" / "calls.py"), str(_PACKAGE / "modes" / "switches.py"))
 _NO_GRAPH = "does not require grad and does not have a grad_fn"
 
 
@@ -24,20 +27,42 @@ def watch_ending(watcher: Watcher, notes: Notes) -> None:
     def in_main(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> Any:
         if watcher.active:
             notes.ended_by(kind.__name__, str(error))
-            _look_at(watcher, error, trace)
-        return main(kind, error, trace)
+            look_at(watcher, error, trace)
+        return main(kind, error, _without_us(error, trace))
 
     def in_thread(arguments: Any) -> Any:
         if watcher.active and arguments.exc_value is not None:
-            _look_at(watcher, arguments.exc_value, arguments.exc_traceback)
+            look_at(watcher, arguments.exc_value, arguments.exc_traceback)
+            _without_us(arguments.exc_value, arguments.exc_traceback)
         return thread(arguments)
 
     sys.excepthook, threading.excepthook = in_main, in_thread
 
 
-def _look_at(watcher: Watcher, error: BaseException, trace: TracebackType | None) -> None:
+def look_at(watcher: Watcher, error: BaseException, trace: TracebackType | None) -> None:
+    """Notice if PyTorch refused a backward for want of a graph."""
     if isinstance(error, RuntimeError) and _NO_GRAPH in str(error):
         watcher.refused_without_graph(_chain(trace))
+
+
+def _without_us(error: BaseException, trace: TracebackType | None) -> TracebackType | None:
+    """The traceback as it would be printed if nobody had watched, in what led to the error as well."""
+    for earlier in (error.__cause__, error.__context__):
+        if earlier is not None and earlier is not error:
+            _without_us(earlier, earlier.__traceback__)
+    while trace is not None and _ours(trace):
+        trace = trace.tb_next
+    last = trace
+    while last is not None:
+        while last.tb_next is not None and _ours(last.tb_next):
+            last.tb_next = last.tb_next.tb_next
+        last = last.tb_next
+    error.__traceback__ = trace
+    return trace
+
+
+def _ours(trace: TracebackType) -> bool:
+    return trace.tb_frame.f_code.co_filename.startswith(_WATCHING)
 
 
 def _chain(trace: TracebackType | None) -> Chain:
@@ -49,11 +74,7 @@ def _chain(trace: TracebackType | None) -> Chain:
     return tuple(reversed(places))
 
 
-def watch_forks(watcher: Watcher, notes: Notes) -> None:
-    """A forked process is not watched: what it does would be counted as its parent's."""
-
-    def forget() -> None:
-        watcher.active = False
-
+def watch_forks(watcher: Watcher) -> None:
+    """A forked process is not watched: what it does would be taken for its parent's."""
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_parent=lambda: notes.add(Count.FORKS), after_in_child=forget)
+        os.register_at_fork(after_in_child=watcher.forked)

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from harness.diagnose.facts import Chain, TrainCall
-from harness.diagnose.witness.histories import tick
+from harness.diagnose.witness.histories import Histories, Lineage, tick
 from harness.diagnose.witness.places import chain_of, outside
 from harness.modes.compiling import left_alone
 from harness.modes.sites import frames
@@ -33,14 +33,22 @@ class _Called:
     at: int
     mode: bool
     kind: str
-    module: Callable[[], nn.Module | None]
+    parts: tuple[tuple[Callable[[], nn.Module | None], Lineage], ...]
+    """The RNNs in the module then: it may be gone, or hold others, when somebody asks."""
     chain: Chain
+
+    def holds(self, rnn: nn.Module, lineage: Lineage | None) -> str:
+        """Whether the module held ``rnn``, a copy of it, or neither."""
+        if any(one() is rnn for one, _ in self.parts):
+            return "rnn"
+        return "copy" if any(one is lineage for _, one in self.parts) else "other"
 
 
 class ModeCalls:
     """The latest calls of ``train()`` and ``eval()``, each with the line that made it."""
 
-    def __init__(self) -> None:
+    def __init__(self, histories: Histories) -> None:
+        self._histories = histories
         self._calls: deque[_Called] = deque(maxlen=_KEPT)
         self._inside = threading.local()
         self._original: Callable[..., Any] | None = None
@@ -76,25 +84,25 @@ class ModeCalls:
 
     def note(self, module: nn.Module, mode: bool, stack: list[FrameType]) -> None:
         """Remember a call; ``stack`` begins with the line that made it."""
-        self._calls.append(_Called(tick(), mode, type(module).__name__, ref(module), chain_of(outside(stack))))
+        rnns = [one for one in module.modules() if isinstance(one, nn.RNNBase)]
+        parts = tuple((ref(one), self._histories.of(one).lineage) for one in rnns)
+        self._calls.append(_Called(tick(), mode, type(module).__name__, parts, chain_of(outside(stack))))
 
     def latest_eval(self, rnn: nn.Module, before: int) -> Chain:
         """The lines of the latest ``eval()`` on a module that holds ``rnn``; empty where there was none."""
         calls = [call for call in self._calls if not call.mode and call.at < before]
-        return next((call.chain for call in reversed(calls) if _holds(call, rnn, lambda _: False) == "rnn"), ())
+        return next((call.chain for call in reversed(calls) if call.holds(rnn, None) == "rnn"), ())
 
-    def since(
-        self, rnn: nn.Module, switched: int, forward: int, copied: Callable[[nn.Module], bool]
-    ) -> tuple[TrainCall, ...]:
+    def since(self, rnn: nn.Module, lineage: Lineage, switched: int, forward: int) -> tuple[TrainCall, ...]:
         """The calls since a switch to eval mode, and the latest one before it that had reached the RNN.
 
-        ``switched`` and ``forward`` say when the two happened, ``copied`` whether an RNN is a copy of this one.
+        ``switched`` and ``forward`` say when the two happened.
         """
         calls = [call for call in self._calls if call.mode]
         after = [call for call in calls if call.at > switched][-_TOLD:]
-        before = [call for call in calls if call.at < switched and _holds(call, rnn, copied) == "rnn"][-1:]
+        before = [call for call in calls if call.at < switched and call.holds(rnn, lineage) == "rnn"][-1:]
         return tuple(
-            TrainCall(call.kind, _holds(call, rnn, copied), _when(call.at, switched, forward), call.chain)
+            TrainCall(call.kind, call.holds(rnn, lineage), _when(call.at, switched, forward), call.chain)
             for call in (*before, *after)
         )
 
@@ -103,13 +111,3 @@ def _when(at: int, switched: int, forward: int) -> str:
     if at < switched:
         return "before-switch"
     return "before-forward" if at < forward else "after-forward"
-
-
-def _holds(call: _Called, rnn: nn.Module, copied: Callable[[nn.Module], bool]) -> str:
-    module = call.module()
-    if module is None:
-        return "gone"
-    parts = [one for one in module.modules() if isinstance(one, nn.RNNBase)]
-    if any(one is rnn for one in parts):
-        return "rnn"
-    return "copy" if any(map(copied, parts)) else "other"

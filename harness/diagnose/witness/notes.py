@@ -25,6 +25,10 @@ class Notes:
             self._counts = memoryview(mmap.mmap(counts.fileno(), 0)).cast("Q")
         self._lock = threading.Lock()
 
+    def forked(self) -> None:
+        """This process was forked: another thread may have held the lock, and is not here to let it go."""
+        self._lock = threading.Lock()
+
     def add(self, count: int, by: int = 1) -> None:
         """Count something."""
         with self._lock:

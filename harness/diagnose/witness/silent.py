@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import replace
 from types import FrameType
 from weakref import ref
@@ -10,6 +11,7 @@ import torch
 from torch import nn
 
 from harness.diagnose.facts import SwitchFact
+from harness.diagnose.witness import surroundings
 from harness.diagnose.witness.arrivals import Arrivals
 from harness.diagnose.witness.forward import Forward
 from harness.diagnose.witness.histories import Forced, Histories, Switched, tick
@@ -24,6 +26,7 @@ class Silent:
     def __init__(self, notes: Notes, histories: Histories, arrivals: Arrivals) -> None:
         self._notes, self._histories, self._arrivals = notes, histories, arrivals
         self._changed: set[int] = set()
+        self._fine: set[Hashable] = set()
 
     def drops_out(self, forward: Forward, *, frozen: bool) -> None:
         """A forward ran with the RNN's own dropout on: wrong where no weight of it was ever to be trained."""
@@ -38,9 +41,16 @@ class Silent:
             if history.frozen_fact is not None:
                 self._notes.withdraw(history.frozen_fact)
 
-    def learns_alone(self, forward: Forward) -> None:
-        """A gradient came to an RNN in train mode, with its dropout on, while what surrounds it is in eval mode."""
-        number, new = self._arrivals.number(("rest-eval", id(forward.history), forward.standing.key))
+    def learns_alone(self, rnn: nn.Module, forward: Forward) -> None:
+        """A gradient came to an RNN in train mode, with its dropout on, while what surrounds it is in eval mode.
+
+        Nothing is wrong with that if an optimizer trains the RNN.
+        """
+        what = ("rest-eval", id(forward.history), forward.standing.key)
+        if what in self._fine or surroundings.holds_any(surroundings.optimizers(), rnn):
+            self._fine.add(what)
+            return
+        number, new = self._arrivals.number(what)
         if new:
             self._notes.write(forward.fact(number, "rest-eval", forward.seen))
 

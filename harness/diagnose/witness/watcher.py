@@ -32,6 +32,8 @@ from harness.modes.tap import Tap
 if TYPE_CHECKING:
     from torch.autograd.graph import Node
 
+_MOST_STANDINGS = 512
+
 Function = TypeVar("Function", bound=Callable[..., None])
 
 
@@ -55,16 +57,16 @@ class Watcher:
     """Watches every thread of the process while it is open."""
 
     def __init__(self, notes: Notes) -> None:
-        self.active = False
+        self.active = self._is_fork = False
         self.notes = notes
         self._histories = Histories()
-        self._calls = ModeCalls()
-        self._arrivals = Arrivals(notes, self._histories, self._calls)
+        self._calls = ModeCalls(self._histories)
+        self._arrivals = Arrivals(notes, self._calls)
         self._silent = Silent(notes, self._histories, self._arrivals)
         self._copies = Copies(self._histories.copied)
         self._standings: WeakKeyDictionary[nn.Module, dict[Key, Standing]] = WeakKeyDictionary()
         self._without_graph: Forward | None = None
-        self._tap = Tap(observer=self._called, listener=self._switched, twin=self._histories.replicated)
+        self._tap = Tap(observer=self._ran, listener=self._switched, twin=self._histories.replicated)
 
     def open(self) -> None:
         """Begin to watch."""
@@ -79,6 +81,11 @@ class Watcher:
         self._copies.close()
         self._calls.close()
         self._tap.close()
+
+    def forked(self) -> None:
+        """This process was forked off the one that is watched."""
+        self.active, self._is_fork = False, True
+        self.notes.forked()
 
     @_undisturbing
     def refused_without_graph(self, backward: Chain) -> None:
@@ -100,6 +107,11 @@ class Watcher:
         fact = SwitchFact(switch.how, switch.through, switch.name, chain_of(outside(stack)))
         module = (lambda: None) if through is None or switch.how == "copied" else ref(through)
         self._histories.of(rnn).switched = Switched(tick(), switch.training, fact, module)
+
+    def _ran(self, operator: str, arguments: Sequence[Any], training: bool, outputs: tuple[Tensor, ...]) -> None:
+        if self._is_fork:
+            self.notes.add(Count.FORKED_FORWARDS)
+        self._called(operator, arguments, training, outputs)
 
     @_undisturbing
     def _called(self, operator: str, arguments: Sequence[Any], training: bool, outputs: tuple[Tensor, ...]) -> None:
@@ -137,6 +149,8 @@ class Watcher:
         history.forwards += 1
         lines = outside(stack)
         standings = self._standings.setdefault(rnn, {})
+        if len(standings) > _MOST_STANDINGS:
+            standings.clear()
         standing = standings.get(key_of(lines))
         if standing is None or standing.root() is None:
             standing = standing_of(stack, lines, rnn)
@@ -161,24 +175,35 @@ class Watcher:
     def _ran_in_train(
         self, forward: Forward, stack: list[FrameType], rnn: nn.Module, nodes: list[Node], *, alone: bool
     ) -> None:
-        if not rnn.training:  # it was only told to, as eval_gradients does
-            return
         standing, history = forward.standing, forward.history
+        if not rnn.training:  # it was only told to, as eval_gradients does
+            _on_gradient(nodes, functools.partial(self._arrived_otherwise, history))
+            return
         kept = TrainForward(forward.at, standing.entry_key, standing.chain)
         history.train_forwards.append(kept)
         root = standing.root()
         alone = alone and root is not None and root is not rnn and not root.training
         told = self._complete(forward, stack, rnn) if alone else None
-        _on_gradient(nodes, functools.partial(self._arrived_in_train, history, kept, told))
+        _on_gradient(nodes, functools.partial(self._arrived_in_train, ref(rnn), history, kept, told))
+
+    @_undisturbing
+    def _arrived_otherwise(self, history: History, gradients: Gradients) -> None:
+        if any(gradient is not None for gradient in gradients):
+            self._arrivals.arrived(history)
 
     @_undisturbing
     def _arrived_in_train(
-        self, history: History, kept: TrainForward, alone: Forward | None, gradients: Gradients
+        self,
+        rnn: Callable[[], nn.Module | None],
+        history: History,
+        kept: TrainForward,
+        alone: Forward | None,
+        gradients: Gradients,
     ) -> None:
         if any(gradient is not None for gradient in gradients):
-            first = self._arrivals.to_train_forward(history, kept)
-            if first and alone is not None:
-                self._silent.learns_alone(alone)
+            first, module = self._arrivals.to_train_forward(history, kept), rnn()
+            if first and alone is not None and module is not None:
+                self._silent.learns_alone(module, alone)
 
     @_undisturbing
     def _arrived_in_eval(self, rnn: Callable[[], nn.Module | None], forward: Forward, gradients: Gradients) -> None:
