@@ -149,11 +149,29 @@ def test_where_an_attempt_without_a_fault_fails_none_is_injected() -> None:
 
 
 def test_what_stalls_gets_a_deadline_that_grows_with_the_machines_slowness() -> None:
-    slow = FakeExecutor(on(PLAIN.name, wall_s=3.0))
+    slow = FakeExecutor(on(PLAIN.name, wall_s=0.5))
     injected(slow)
     deadlines = {order.arguments[0]: order.settings.deadline for order in slow.orders if order.arguments}
-    assert deadlines["hangs"] == injection.STALL_S + injection.STALL_FACTOR * 3.0
+    assert deadlines["hangs"] == injection.STALL_S + injection.STALL_FACTOR * 0.5
+    assert deadlines["hangs"] > injection.STALL_S
     assert deadlines["segfaults"] == deadlines["behaves"] >= 60
+
+
+def test_what_seems_wrong_with_a_short_deadline_gets_a_longer_one() -> None:
+    """A machine so busy that an attempt which hangs has hardly begun by its deadline."""
+    deadlines: list[float] = []
+
+    def hang_late(fault: Fault, record: Record) -> Record:
+        if fault.name != "hang":
+            return record
+        deadlines.append(executor.orders[-1].settings.deadline)
+        return record if len(deadlines) > 1 else replace(record, silent_s=0.1)
+
+    executor = FakeExecutor(hang_late)
+    injector = injected(executor)
+    assert differing(injector) == {}
+    assert deadlines[1] == injection.SECOND_FACTOR * deadlines[0]
+    assert [finding.fault.name for finding in injector.findings].count("hang") == 1
 
 
 def test_every_act_of_the_table_is_one_of_the_program() -> None:

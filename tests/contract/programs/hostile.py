@@ -1,4 +1,7 @@
-"""A program with the face of a seed program that does to its attempt what programs should not do."""
+"""A program with the face of a seed program that does to its attempt what programs should not do.
+
+What `harness doctor` does on a person's machine is taken from its program; here is what only a test would do.
+"""
 
 import argparse
 import ctypes
@@ -14,6 +17,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
+
+from harness.doctor.faults.program import (
+    aborts,
+    exits,
+    exits_hard_0,
+    exits_hard_3,
+    forks_away,
+    kills_itself,
+    note,
+    result_pipe,
+    runs_out_of_memory,
+    segfaults,
+    writes_half_a_record,
+)
 
 EPOCH, STEP = 2, 5
 FOREVER = 10_000
@@ -50,23 +67,6 @@ def run(config: argparse.Namespace, *, on_step: Callable[[Position], None], resu
     return result
 
 
-def note(config: argparse.Namespace, text: object) -> None:
-    """Tell the test something at once, and whole."""
-    if config.note is not None:
-        unfinished = config.note.with_suffix(".part")
-        unfinished.write_text(str(text))
-        unfinished.rename(config.note)
-
-
-def result_pipe() -> int:
-    """The descriptor that the record goes to: of the two pipes that are open, the one that is not stdout's."""
-    out = os.fstat(1).st_ino
-    for descriptor in open_descriptors():
-        if descriptor > 2 and target(descriptor).startswith("pipe:") and str(out) not in target(descriptor):
-            return descriptor
-    raise AssertionError("no such pipe")
-
-
 def open_descriptors() -> list[int]:
     listed = [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]
     return [descriptor for descriptor in listed if Path(f"/proc/self/fd/{descriptor}").is_symlink()]
@@ -97,32 +97,8 @@ def raises(config: argparse.Namespace, result: Result) -> NoReturn:
     raise RuntimeError(config.text)
 
 
-def exits(config: argparse.Namespace, result: Result) -> NoReturn:
-    sys.exit(3)
-
-
 def exits_as_if_well(config: argparse.Namespace, result: Result) -> NoReturn:
     sys.exit(0)
-
-
-def exits_hard_0(config: argparse.Namespace, result: Result) -> NoReturn:
-    os._exit(0)
-
-
-def exits_hard_3(config: argparse.Namespace, result: Result) -> NoReturn:
-    os._exit(3)
-
-
-def segfaults(config: argparse.Namespace, result: Result) -> None:
-    ctypes.string_at(0)
-
-
-def aborts(config: argparse.Namespace, result: Result) -> None:
-    os.abort()
-
-
-def kills_itself(config: argparse.Namespace, result: Result) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def dies_of_a_nameless_signal(config: argparse.Namespace, result: Result) -> None:
@@ -248,20 +224,6 @@ def forks_and_comes_back_twice(config: argparse.Namespace, result: Result) -> No
         os.waitpid(pid, 0)
 
 
-def forks_away(config: argparse.Namespace, result: Result) -> None:
-    """The same, as a daemon would: in a session of its own, its parent gone."""
-    middle = os.fork()
-    if middle == 0:
-        os.setsid()
-        pid = os.fork()
-        if pid == 0:
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            time.sleep(FOREVER)
-        note(config, pid)
-        os._exit(0)
-    os.waitpid(middle, 0)
-
-
 def forks_away_and_dies(config: argparse.Namespace, result: Result) -> None:
     forks_away(config, result)
     os.kill(os.getpid(), signal.SIGKILL)
@@ -270,11 +232,6 @@ def forks_away_and_dies(config: argparse.Namespace, result: Result) -> None:
 def forks_away_and_hangs(config: argparse.Namespace, result: Result) -> None:
     forks_away(config, result)
     time.sleep(FOREVER)
-
-
-def writes_half_a_record(config: argparse.Namespace, result: Result) -> None:
-    os.write(result_pipe(), b'{"run":"run","key":"')
-    os._exit(0)
 
 
 def writes_before_its_record(config: argparse.Namespace, result: Result) -> None:
@@ -316,10 +273,6 @@ def kills_its_parent_once(config: argparse.Namespace, result: Result) -> None:
     if not config.note.exists():
         note(config, os.getpid())
         kills_its_parent(config, result)
-
-
-def runs_out_of_memory(config: argparse.Namespace, result: Result) -> None:
-    bytearray(1 << 60)
 
 
 def runs_out_of_address_space(config: argparse.Namespace, result: Result) -> None:
@@ -396,6 +349,10 @@ def is_alone(config: argparse.Namespace, result: Result) -> None:
     result.values["own_group"] = os.getpgid(0) == os.getpid()
     result.values["environment"] = dict(os.environ)
 
+
+INJECTED = [aborts, exits, exits_hard_0, exits_hard_3, forks_away, kills_itself, runs_out_of_memory, segfaults]
+INJECTED += [writes_half_a_record]
+"""The doctor's own; like all others here, they are acts by their signature."""
 
 ACTS: dict[str, Callable[[argparse.Namespace, Result], None]] = {
     act.__name__: act
