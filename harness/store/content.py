@@ -80,7 +80,8 @@ class Content:
 def child_content(plan: Plan, variant: Variant, records: Sequence[Record]) -> Content:
     """What the child of ``variant`` holds; ``records`` are all it has on planned devices, at least one."""
     recorded = decisive_first(results_of(plan, variant, records))
-    started, ended = span_ms(records, plan.created)
+    # When the attempts ran that count: a run that went on a week later has not taken a week for this variant.
+    started, ended = span_ms((record for result, _ in recorded for record in result.records), plan.created)
     numbers = _numbers(recorded, ended)
     return Content(
         name=f"{variant.label} [{_devices(recorded)}]",

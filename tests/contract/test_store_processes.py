@@ -78,8 +78,13 @@ def test_the_ui_answers_on_loopback_only_and_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    port = free_port()
-    with serving(Store(tmp_path), port) as server:
+    port, told = free_port(), list[str]()
+    left = Plan(new_run_id(), "quick", "", "2025-01-31T09:30:00Z", (Device.CPU,), Settings(), (VARIANT,))
+    Journal.create(Store(tmp_path).folder(left.run), left).close()
+    parent = MlflowProjection.open(Store(tmp_path), left)
+    with serving(Store(tmp_path), port, tell=told.append) as server:
+        assert [f"run {left.run}, whose coordinator was killed" in sentence for sentence in told] == [True]
+        assert parent.connection.client.get_run(parent.parent).info.status == "KILLED"
         with urllib.request.urlopen(base_url(port), timeout=120) as page:
             assert b"<title>MLflow" in page.read()
         with pytest.raises(PortInUseError):

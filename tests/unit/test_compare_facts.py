@@ -107,3 +107,14 @@ def test_commit_and_dirty_tree_and_devices_are_told() -> None:
         "selection": Effect.PLANNED,
     }
     assert "B was made with uncommitted changes" in to_markdown(found)
+
+
+def test_a_run_that_was_made_in_several_sittings_says_so() -> None:
+    first, second = alike(GPU)
+    assert "sittings" not in to_markdown(compared(first, second, plan=GPU))
+    second = [replace(record, sitting=1 + number % 2) for number, record in enumerate(second)]
+    assert "B was made in 2 sittings" in to_markdown(compared(first, second, plan=GPU))
+    replaced = [replace(record, sitting=1, attempt=1) for record in first]
+    again = [replace(record, sitting=2, attempt=2) for record in first]
+    found = compared([*replaced, *again], second, plan=GPU)
+    assert "A was made in" not in to_markdown(found), "all of the first were replaced"

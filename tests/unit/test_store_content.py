@@ -188,6 +188,15 @@ def test_times_are_the_attempts_own() -> None:
     assert span_ms([Record(RUN, "k", "l", Device.CPU, Outcome.CRASH)], PLAN.created) == (1738315800000, 1738315800000)
 
 
+def test_a_variant_that_was_tried_again_a_week_later_has_not_taken_a_week() -> None:
+    again = replace(RECORDS[3], attempt=2, sitting=2, started="2025-02-07T09:30:00+00:00")
+    crashed = replace(RECORDS[3], outcome=Outcome.CRASH, started="2025-01-31T09:00:00+00:00")
+    found = child_content(PLAN, FINE, [RECORDS[2], crashed, again])
+    assert (found.started_ms, found.ended_ms) == span_ms([RECORDS[2], again], PLAN.created)
+    assert found.params["outcome.cpu"] == "ok"
+    assert found.tags["harness.attempts"] == "3"
+
+
 def test_the_prepared_table_shows_the_axes_the_outcome_and_the_speed_of_this_run_only() -> None:
     state = views.view_state(PLAN, "parent-id")
     assert state["searchFilter"] == "tags.mlflow.parentRunId = 'parent-id'"

@@ -26,10 +26,24 @@ DRIFT = (
 def sentences(comparison: Comparison) -> list[str]:
     """The comparison in a few sentences: outcomes, then times."""
     if not comparison.shared:
-        return ["The two runs have no variant in common on the same device: there is nothing to compare."]
+        return [
+            "The two runs have no variant in common on the same device: there is nothing to compare.",
+            *_forms(comparison),
+        ]
     counts = Counter(transition.change for transition in comparison.transitions)
     told = text.listed(f"{counts[change]:,} {change}" for change in Change if counts[change])
     return [f"Outcomes, A to B: {told}.", _times(comparison), *common_sentences(comparison)]
+
+
+def _forms(comparison: Comparison) -> Iterator[str]:
+    """Two programs side by side, which never are one variant: each is told what it is and what came of it."""
+    if not (comparison.a.plan.is_program and comparison.b.plan.is_program):
+        return
+    yield "They are programs, and another form of a program is another variant. What came of each:"
+    for name, side in (("A", comparison.a), ("B", comparison.b)):
+        ended = text.listed(f"{result.outcome} on {result.device}" for result in side.results)
+        told = text.listed(dict.fromkeys(text.plain(variant.label) for variant in side.plan.variants))
+        yield f"- {name}, {told}: {ended}."
 
 
 def _times(comparison: Comparison) -> str:
@@ -73,6 +87,9 @@ def _caveats(comparison: Comparison) -> Iterator[str]:
     for name, side in (("A", comparison.a), ("B", comparison.b)):
         if side.plan.environment.get("git_dirty"):
             yield f"{name} was made with uncommitted changes: its commit does not identify the code."
+        sittings = {record.sitting for result in side.results for record in result.records}
+        if len(sittings) > 1:
+            yield f"{name} was made in {len(sittings)} sittings; its report says whether anything changed between them."
         if side.strays:
             yield f"{text.count(side.strays, 'record')} of {name} belong to nothing that it planned, and do not count."
 
