@@ -66,40 +66,26 @@ class Injector:
             if self.device in fault.devices:
                 self._inject_alone(fault)
         if stalled:
-            self._inject_patiently(stalled, min(STALL_S + STALL_FACTOR * (plain.wall_s or 0.0), LONGEST_STALL_S))
+            self._inject_together(stalled, min(STALL_S + STALL_FACTOR * (plain.wall_s or 0.0), LONGEST_STALL_S))
         return True
 
-    def _inject_patiently(self, faults: Sequence[Fault], deadline_s: float) -> None:
-        """What seems wrong with a short deadline may only be a busy machine: it is tried again with a longer one."""
-        found = self._inject_together(faults, deadline_s)
-        if any(finding.differs for finding in found):
-            found = self._inject_together(faults, SECOND_FACTOR * deadline_s)
-        self.findings += found
+    def _inject_together(self, faults: Sequence[Fault], deadline_s: float) -> None:
+        """All at once, each with its deadline to itself, and one beside them that does nothing wrong.
 
-    def _inject_alone(self, fault: Fault) -> None:
-        self.say(f"{fault.name} on {self.device}")
-        with tempfile.TemporaryDirectory(prefix="harness-doctor-", ignore_cleanup_errors=True) as folder:
-            note = Path(folder) / "pid"
-            record, after = self._carry_out([fault, PLAIN], slots=1, note=note)
-            differs = [*map(str, differences(fault, record)), *self._suffering(after)]
-            if fault.leaves:
-                differs += _still_there(note)
-        self.findings.append(Finding(fault, self.device, record, tuple(differs)))
-
-    def _inject_together(self, faults: Sequence[Fault], deadline_s: float) -> list[Finding]:
-        """All at once, each with its deadline to itself, and one beside them that does nothing wrong."""
+        What seems wrong with a short deadline may only be a busy machine: it is tried again with a longer one. What the
+        attempts beside and after them suffer counts each time.
+        """
         self.say(f"{', '.join(fault.name for fault in faults)} on {self.device}")
-        *records, beside = self._carry_out([*faults, PLAIN], slots=len(faults) + 1, stall_s=deadline_s)
-        (after,) = self._carry_out([PLAIN], slots=1)
-        found = []
-        for fault, record in zip(faults, records, strict=True):
-            differs = [
-                *map(str, differences(fault, record)),
-                *self._suffering(beside, "beside"),
-                *self._suffering(after),
-            ]
-            found.append(Finding(fault, self.device, record, tuple(differs)))
-        return found
+        suffered: list[str] = []
+        for deadline in (deadline_s, SECOND_FACTOR * deadline_s):
+            *records, beside = self._carry_out([*faults, PLAIN], slots=len(faults) + 1, stall_s=deadline)
+            (after,) = self._carry_out([PLAIN], slots=1)
+            suffered += [*self._suffering(beside, "beside"), *self._suffering(after)]
+            own = [differences(fault, record) for fault, record in zip(faults, records, strict=True)]
+            if not any(own):
+                break
+        for fault, record, found in zip(faults, records, own, strict=True):
+            self.findings.append(Finding(fault, self.device, record, (*map(str, found), *suffered)))
 
     def _suffering(self, record: Record, where: str = "after") -> Iterator[str]:
         """What the attempt after or beside a fault shows of it."""

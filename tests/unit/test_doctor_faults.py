@@ -174,6 +174,18 @@ def test_what_seems_wrong_with_a_short_deadline_gets_a_longer_one() -> None:
     assert [finding.fault.name for finding in injector.findings].count("hang") == 1
 
 
+def test_what_others_suffer_counts_also_where_the_second_try_is_well() -> None:
+    class Once(Aftermath):
+        def __call__(self, fault: Fault, record: Record) -> Record:
+            changed = super().__call__(fault, record)
+            self.name = "" if changed is not record else self.name
+            return replace(record, silent_s=0.1) if fault.name == "hang" and self.name else changed
+
+    found = differing(injected(FakeExecutor(Once("slow", outcome=Outcome.CRASH))))
+    assert set(found) == {fault.name for fault in STALLED}
+    assert found["hang"] == ("of the attempt beside it, outcome is 'crash', not 'ok'",)
+
+
 def test_every_act_of_the_table_is_one_of_the_program() -> None:
     assert {fault.act for fault in FAULTS if fault.act} <= set(program.ACTS)
     assert set(TOLD) <= set(program.ACTS)
