@@ -97,7 +97,8 @@ def _meaning(device: Device, counts: Mapping[Outcome, int], results: Sequence[Re
     rest = f"{', '.join(parts)}."
     if device is Device.CPU:
         return f"{rest} No forward takes the cuDNN path on a CPU, so none of this says what a GPU would do."
-    sentences = [f"Of the others, {rest}", _rule_sentence([r for r in results if r.device is device])]
+    others = "" if raising == sum(counts.values()) else f"Of the others, {rest}" if raising else rest
+    sentences = [others, _rule_sentence([r for r in results if r.device is device])]
     if device is Device.STUB:
         compared = Device.CUDA in {result.device for result in results}
         sentences.append(

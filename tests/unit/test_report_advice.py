@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from builders import make_plan, make_records
 
-from harness.model import Device, Outcome, Plan, Record, Settings, Variant
+from harness.model import Device, KernelPath, Outcome, Plan, Record, Settings, Sighting, Variant
 from harness.report import render
+from harness.report.compare import Rules, compare
+from harness.report.compare.markdown import to_markdown
 from harness.report.evidence import Evidence
 from harness.report.sections.advice import advice
 
@@ -121,6 +123,34 @@ def test_a_seed_program_that_raises_is_told_where_fixes_are_compared() -> None:
     _, helps, cured = told(plan, records)
     assert helps == "2. **What helps**: this run compares no fixes; `harness run matrix fixes` does."
     assert cured == "3. **The same program, cured**: `harness run seed simple-rnn --fixed`."
+
+
+def test_a_program_has_no_section_that_has_nothing_to_say() -> None:
+    plan, records = seed()
+    report = render(plan, records, "md")
+    headings = [line.removeprefix("## ") for line in report.splitlines() if line.startswith("## ")]
+    wanted = ["What to do", "Training", "Outcomes", "Where it raised", "The articles' claims", "Other errors"]
+    assert headings == [*wanted, "Environment", "Caveats"]
+    assert "Of the others" not in report and "ratio of two" not in report and "settled" not in report
+
+
+def test_one_program_that_raised_is_explained_by_what_it_saw() -> None:
+    plan, (stub, cpu) = seed()
+    saw = Sighting(1, 1, training=False, path=KernelPath.CUDNN, gradient_reached=True)
+    why = told(plan, [replace(stub, sightings=(saw,)), cpu])[0]
+    assert "what raised was seen to send a gradient back through a forward that ran through cuDNN" in why
+    assert "these records do not tell by themselves" in told(plan, [stub, cpu])[0]
+
+
+def test_two_forms_of_a_program_compared_say_what_came_of_each() -> None:
+    plan, records = seed()
+    fixed = Variant({"program": "simple-rnn", "form": "fixed"}, "program=simple-rnn,form=fixed")
+    other = replace(plan, run="other", variants=(fixed,))
+    ok = [replace(r, run="other", key=fixed.key, label=fixed.label, outcome=Outcome.OK) for r in records]
+    said = to_markdown(compare((plan, records), (other, ok), Rules()))
+    assert "- A, program=simple-rnn,form=as-written: backward-error on stub and ok on cpu." in said
+    assert "- B, program=simple-rnn,form=fixed: ok on stub and ok on cpu." in said
+    assert "## Time of a training step" not in said
 
 
 def test_a_matrix_has_no_training_section() -> None:

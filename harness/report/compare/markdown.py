@@ -34,7 +34,7 @@ def to_markdown(comparison: Comparison) -> str:
         "\n".join(sentences(comparison)),
         *_around(comparison),
         *_outcomes(comparison.transitions),
-        *_times(comparison),
+        *(_times(comparison) if comparison.timings.cells else ()),
         *_caveats(comparison),
     ]
     return "\n\n".join(parts) + "\n"

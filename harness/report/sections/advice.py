@@ -11,6 +11,7 @@ from harness.report.claims import switches_after_forward
 from harness.report.evidence import Evidence
 from harness.report.fixes import Advice, Fix, Table
 from harness.report.sections.learnt import in_words
+from harness.rule import rule_says
 
 CREDIBLE = {
     Wants.TRAIN: (Advice.USE, Advice.AS_WANTED, Advice.UNMEASURED),
@@ -45,8 +46,19 @@ def _why(evidence: Evidence, device: Device) -> str:
     rule = evidence.learnt[device]
     look = "Look for an `eval()` before that forward - a validation, a helper, a callback - with no `train()` after it."
     if not rule.terms:
-        return f"**Why it dies** (`{device}`): these records do not tell by themselves. {look}"
+        return f"**Why it dies** (`{device}`): {_seen(evidence, device)}. {look}"
     return f"**Why it dies** (`{device}`): {in_words(rule.terms)}. {look}{_too_late(evidence, device)}"
+
+
+def _seen(evidence: Evidence, device: Device) -> str:
+    """What every attempt that raised has seen, where too few others ran to learn a rule from."""
+    raised = [r for r in evidence.counted if r.device is device and r.outcome is Outcome.BACKWARD_ERROR]
+    if raised and all(map(rule_says, raised)):
+        return (
+            "what raised was seen to send a gradient back through a forward that ran through cuDNN with the RNN in "
+            "eval mode"
+        )
+    return "these records do not tell by themselves"
 
 
 def _too_late(evidence: Evidence, device: Device) -> str:

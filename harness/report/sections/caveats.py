@@ -43,7 +43,7 @@ def _computed(evidence: Evidence) -> Iterator[str]:
 
 
 def _too_few(evidence: Evidence) -> Iterator[str]:
-    attempts = [result.attempts for result in evidence.results if result.timed]
+    attempts = [result.attempts for result in evidence.results if result.step_ms is not None]
     if attempts and max(attempts) == 1:
         yield Caveat.SINGLE
     elif attempts and min(attempts) < ENOUGH:
@@ -53,7 +53,7 @@ def _too_few(evidence: Evidence) -> Iterator[str]:
 def _times(evidence: Evidence) -> Iterator[str]:
     """What stands against the times of each device that computes."""
     for device in (device for device in evidence.plan.devices if device.computes):
-        timed = [result for result in evidence.results_on(device) if result.timed]
+        timed = [result for result in evidence.results_on(device) if result.step_ms is not None]
         yield from filter(None, [unsettled(device, [result.steadiness for result in timed])])
         records = (record for result in timed for record in result.records)
         yield from machine_caveats(device, records, evidence.plan.environment.get("cores"))

@@ -69,6 +69,8 @@ def not_run(evidence: Evidence) -> str:
 def exclusions(evidence: Evidence) -> str:
     """What the matrix leaves out, with the reasons."""
     left_out = evidence.plan.exclusions
+    if evidence.plan.is_program:
+        return ""
     if not left_out:
         return "## Exclusions\n\nNone: every combination of the matrix was planned."
     frame = pd.DataFrame(

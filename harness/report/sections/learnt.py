@@ -20,9 +20,9 @@ FACT_WORDS = {
 
 
 def learnt_rule(evidence: Evidence) -> str:
-    """One paragraph per device on which the error can occur; empty where there is none."""
+    """One paragraph per device on which the error can occur; empty where there is none, or one program alone ran."""
     devices = [device for device in evidence.raising_devices if evidence.ran_on(device)]
-    if not devices:
+    if not devices or evidence.plan.is_program:
         return ""
     intro = (
         "Learnt from what the attempts of this run saw, without being told what to expect: the smallest rule over "

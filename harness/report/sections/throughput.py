@@ -37,7 +37,9 @@ def pairs(evidence: Evidence, device: Device) -> pd.DataFrame:
 
 
 def throughput(evidence: Evidence) -> str:
-    """One table per device that computes; a sentence where there is nothing to compare."""
+    """One table per device that computes; a sentence where there is nothing to compare. A program is not timed."""
+    if evidence.plan.is_program:
+        return ""
     parts = ["## Throughput"]
     for device in (device for device in evidence.plan.devices if device.computes):
         parts += [evidence.picture("throughput", device), step_table(evidence, device), _of_device(evidence, device)]

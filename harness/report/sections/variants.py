@@ -8,7 +8,7 @@ from harness.report import text
 from harness.report.columns import OBSERVED
 from harness.report.evidence import Evidence
 
-LONGEST = 400
+LONGEST = 100
 """More variants than this are no longer read by anybody; results.csv has them."""
 
 SPEEDS = [column for column in OBSERVED if column.name in ("sequences_per_second", "step_ms_median")]
@@ -17,11 +17,12 @@ SPEEDS = [column for column in OBSERVED if column.name in ("sequences_per_second
 def variants(evidence: Evidence) -> str:
     """The table, joined over devices by variant."""
     amount = len(evidence.plan.variants)
-    if not amount:
+    if not amount or evidence.plan.is_program:  # whose only line stands under Outcomes already
         return ""
     if amount > LONGEST:
         return (
-            f"## Every variant\n\n{amount:,} variants: `results.csv`, beside this file, has a row for each and device."
+            f"## Every variant\n\n{amount:,} variants, too many to read here: `results.csv`, beside this file, has a row for "
+            "each variant and device, and `harness show KEY` tells all about one."
         )
     axes = evidence.varying or ["label"]
     first = evidence.on(evidence.plan.devices[0])
