@@ -69,6 +69,16 @@ class Injector:
             self._inject_together(stalled, min(STALL_S + STALL_FACTOR * (plain.wall_s or 0.0), LONGEST_STALL_S))
         return True
 
+    def _inject_alone(self, fault: Fault) -> None:
+        self.say(f"{fault.name} on {self.device}")
+        with tempfile.TemporaryDirectory(prefix="harness-doctor-", ignore_cleanup_errors=True) as folder:
+            note = Path(folder) / "pid"
+            record, after = self._carry_out([fault, PLAIN], slots=1, note=note)
+            differs = [*map(str, differences(fault, record)), *self._suffering(after)]
+            if fault.leaves:
+                differs += _still_there(note)
+        self.findings.append(Finding(fault, self.device, record, tuple(differs)))
+
     def _inject_together(self, faults: Sequence[Fault], deadline_s: float) -> None:
         """All at once, each with its deadline to itself, and one beside them that does nothing wrong.
 
