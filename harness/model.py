@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
@@ -329,3 +329,11 @@ class Caveat(StrEnum):
     MIXED_FACTS = "The records of this run were made under different machine facts."
     INCOMPLETE = "The run did not finish: variants without a record are shown as `not-run`."
     NOT_TRACKED = "Nothing of this run was written to MLflow."
+
+    @classmethod
+    def of_devices(cls, devices: Collection[Device]) -> tuple[Caveat, ...]:
+        """What is to be known of every run on these devices, whatever came of it."""
+        said = [cls.STUB_EVIDENCE] if Device.STUB in devices else []
+        said += [cls.NOT_COMPARED] if Device.STUB in devices and Device.CUDA not in devices else []
+        said += [cls.CPU_CANNOT_RAISE] if Device.CPU in devices else []
+        return tuple(said)

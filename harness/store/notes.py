@@ -28,7 +28,7 @@ def run_note(plan: Plan, counts: Mapping[Device, Mapping[Outcome, int]]) -> str:
         lines.append(f"| {device} | " + " | ".join(f"{found.get(outcome, 0):,}" for outcome in present) + " |")
     if plan.command:
         lines += ["", f"Command: {_quoted(' '.join(plan.command))}"]
-    lines += ["", *(f"- {caveat}" for caveat in _caveats(plan))]
+    lines += ["", *(f"- {caveat}" for caveat in Caveat.of_devices(plan.devices))]
     lines += ["", "The whole story is in the artifact `report.md`; one nested run per variant holds its evidence."]
     lines += [f"There, {SUFFIXES}"]
     return "\n".join(lines)
@@ -43,15 +43,6 @@ def variant_note(variant: Variant, recorded: Sequence[tuple[Result, Record]]) ->
             lines.append(f"  - {Caveat.STUB_EVIDENCE}")
     lines += ["", f"Here, {SUFFIXES}"]
     return "\n".join(lines)
-
-
-def _caveats(plan: Plan) -> list[Caveat]:
-    caveats = []
-    if Device.STUB in plan.devices:
-        caveats.append(Caveat.STUB_EVIDENCE)
-    if Device.CPU in plan.devices:
-        caveats.append(Caveat.CPU_CANNOT_RAISE)
-    return caveats
 
 
 def _fate(record: Record) -> str:

@@ -10,6 +10,7 @@ import torch
 
 from harness.environment import processor
 from harness.model import Device
+from harness.trial.machine import driver_version
 
 Facts = dict[str, str | int | float | bool | None]
 
@@ -26,16 +27,21 @@ def device_facts(device: Device) -> Facts:
     if device is Device.CPU:
         return facts | {"device_name": facts["cpu"]}
     capability = torch.cuda.get_device_capability()
-    return facts | {
-        "device_name": torch.cuda.get_device_name(),
-        "stub": is_stub(),
-        "capability": f"{capability[0]}.{capability[1]}",
-        "cuda": torch.version.cuda,
-        "cudnn": torch.backends.cudnn.version(),
-        "tf32": torch.backends.cudnn.allow_tf32,
-        "deterministic": torch.backends.cudnn.deterministic,
-        "benchmark": torch.backends.cudnn.benchmark,
-    }
+    driver = driver_version() if device is Device.CUDA else None
+    return (
+        facts
+        | ({} if driver is None else {"driver": driver})
+        | {
+            "device_name": torch.cuda.get_device_name(),
+            "stub": is_stub(),
+            "capability": f"{capability[0]}.{capability[1]}",
+            "cuda": torch.version.cuda,
+            "cudnn": torch.backends.cudnn.version(),
+            "tf32": torch.backends.cudnn.allow_tf32,
+            "deterministic": torch.backends.cudnn.deterministic,
+            "benchmark": torch.backends.cudnn.benchmark,
+        }
+    )
 
 
 def is_stub() -> bool:

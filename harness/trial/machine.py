@@ -103,6 +103,22 @@ class Gpu:
         return running - 1 if running else None
 
 
+def driver_version() -> str | None:
+    """The version of the NVIDIA driver under this process; None without ``nvidia-ml-py``, or where NVML is silent."""
+    try:
+        import pynvml
+    except ImportError:
+        return None
+    return _or_none(lambda: _driver_of(pynvml))
+
+
+def _driver_of(nvml: ModuleType) -> str:
+    nvml.nvmlInit()
+    told = nvml.nvmlSystemGetDriverVersion()
+    # Older bindings answer in bytes.
+    return told.decode() if isinstance(told, bytes) else str(told)
+
+
 def _open_gpu() -> Gpu | None:
     """The GPU that PyTorch computes on; None without ``nvidia-ml-py``, or where NVML does not know it (a MIG slice)."""
     try:

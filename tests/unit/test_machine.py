@@ -12,6 +12,7 @@ import torch
 from harness.measured import MachineState
 from harness.model import Device
 from harness.trial import machine
+from harness.trial.facts import device_facts
 from harness.trial.machine import Gpu, machine_reader
 
 UUID = "3f5a1c8e-0000-1111-2222-333344445555"
@@ -107,6 +108,26 @@ def test_without_the_binding_or_a_device_there_is_only_the_host(monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml())
     monkeypatch.setattr(torch.cuda, "get_device_properties", fail)
     assert machine_reader(Device.CUDA)().sm_mhz is None
+
+
+@pytest.mark.parametrize("answer", ["570.86.15", b"570.86.15"])
+def test_the_driver_is_a_fact_of_an_attempt_on_a_gpu(monkeypatch: pytest.MonkeyPatch, answer: object) -> None:
+    nvml = FakeNvml()
+    nvml.nvmlSystemGetDriverVersion = lambda: answer  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (9, 0))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA H200")
+    assert device_facts(Device.CUDA)["driver"] == "570.86.15"
+    assert "driver" not in device_facts(Device.STUB), "there is none behind it"
+    assert "driver" not in device_facts(Device.CPU)
+
+
+def test_a_driver_that_nobody_tells_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (9, 0))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA H200")
+    for nvml in (None, FakeNvml(broken=("nvmlInit",)), FakeNvml()):
+        monkeypatch.setitem(sys.modules, "pynvml", nvml)
+        assert "driver" not in device_facts(Device.CUDA)
 
 
 def test_nvml_is_opened_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.model import Caveat, Device, Outcome
+from harness.model import Caveat, Outcome
 from harness.report import text
 from harness.report.evidence import Evidence
 from harness.report.machine import machine_caveats, unsettled
@@ -23,13 +23,7 @@ def caveats(evidence: Evidence) -> str:
 
 
 def _computed(evidence: Evidence) -> Iterator[str]:
-    devices = evidence.plan.devices
-    if Device.STUB in devices:
-        yield Caveat.STUB_EVIDENCE
-        if Device.CUDA not in devices:
-            yield Caveat.NOT_COMPARED
-    if Device.CPU in devices:
-        yield Caveat.CPU_CANNOT_RAISE
+    yield from Caveat.of_devices(evidence.plan.devices)
     yield from _too_few(evidence)
     yield from _times(evidence)
     if any(sitting.environment.get("git_dirty") for sitting in evidence.sittings):
