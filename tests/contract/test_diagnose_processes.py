@@ -53,7 +53,7 @@ INTROSPECTION = """
 import json, os, sys
 hidden = ("LINES", "COLUMNS")
 print(json.dumps({
-    "argv": sys.argv, "path": sys.path, "name": __name__, "file": __file__, "spec": str(__spec__),
+    "argv": sys.argv, "path": sys.path, "name": __name__, "file": __file__, "spec": getattr(__spec__, "name", None),
     "main": sys.modules["__main__"].__dict__ is globals(), "stdin": sys.stdin.read(),
     "finders": [str(finder) for finder in sys.meta_path if "Editable" not in str(finder)][-3:],
     "environment": {name: value for name, value in os.environ.items() if name not in hidden},
