@@ -23,6 +23,7 @@ class Books:
     def __init__(self, plan: Plan, orders: Sequence[Order], before: Iterable[Record] = ()) -> None:
         """Open the books of a sitting that is to carry out ``orders``; ``before`` is what the journal has already."""
         self.plan = plan
+        self.variants = {variant.key: variant for variant in plan.variants}
         self.by_key: dict[str, list[Record]] = defaultdict(list)
         for record in before:
             self.by_key[record.key].append(record)
@@ -70,24 +71,25 @@ class Desk:
         self.books.add(record)
         self.listener.recorded(record)
         if self.books.is_settled(record.key):
-            self.show(record.key)
+            self._show(record.key)
 
-    def show(self, *keys: str) -> None:
-        """Let MLflow show these variants as far as they have records."""
-        for variant in self.books.plan.variants:
-            if variant.key in keys and self.books.by_key.get(variant.key):
-                self.tracking.project(variant, tuple(self.books.by_key[variant.key]))
+    def show_all(self, *, settled: bool) -> None:
+        """Let MLflow show every variant that is ``settled`` or that is not; what it shows already costs it little."""
+        for key in self.books.variants:
+            if self.books.is_settled(key) is settled:
+                self._show(key)
 
-    def show_settled(self, *, settled: bool = True) -> None:
-        """Let MLflow show every variant that is ``settled`` or that is not; what it shows already costs it nothing."""
-        self.show(*(v.key for v in self.books.plan.variants if self.books.is_settled(v.key) is settled))
+    def _show(self, key: str) -> None:
+        variant, records = self.books.variants.get(key), self.books.by_key.get(key)
+        if variant is not None and records:
+            self.tracking.project(variant, tuple(records))
 
     def close(self, ending: Ending) -> tuple[Path, ...]:
         """Write the report and close the run in MLflow; the second also where the first cannot be done."""
         from harness.report import write_report
 
         books, tracking, folder = self.books, self.tracking, self.journal.folder
-        self.show_settled(settled=False)
+        self.show_all(settled=False)
         self.listener.finishing("writing the report")
         sittings = read_sittings(folder, books.plan)
         try:

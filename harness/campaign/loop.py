@@ -83,7 +83,7 @@ class Session:
         desk = Desk(self.journal, books, tracking, self.listener)
         try:
             # What an earlier sitting has recorded and MLflow may not have: its coordinator may have been killed.
-            desk.show_settled()
+            desk.show_all(settled=True)
             announce()
             for device in plan.devices:
                 self._run_device(device, [order for order in todo if order.device is device], desk)

@@ -15,6 +15,7 @@ from harness.errors import DeviceUnavailableError, RunNotFoundError, UsageError
 from harness.launch.site import Site, reopen_site
 from harness.launch.stop import StopRequest, on_signals
 from harness.matrix.axes import AXES
+from harness.matrix.shelf import names
 from harness.model import Device, Plan, Record
 from harness.results import collect
 from harness.sittings import Sitting, changed_facts, changes, next_number
@@ -61,6 +62,7 @@ def resume_matrix(asked: Resumption, conditions: Conditions, listener: Listener)
         if not todo:
             session = Session(books, journal, Site(), conditions, listener, StopRequest())
             return session.carry_out([], lambda: listener.noted(_nothing_left(books)))
+        _note_other_tracking(plan, conditions, listener)
         listener.preparing("starting PyTorch")
         with _site_of(plan, todo) as site:
             stop = StopRequest()
@@ -74,6 +76,11 @@ def resume_matrix(asked: Resumption, conditions: Conditions, listener: Listener)
 
 def _find(store: Store, asked: Resumption) -> tuple[RunFolder, Plan]:
     if asked.run != LATEST:
+        if asked.run in names():
+            raise UsageError(
+                f"--resume takes a run, and {asked.run!r} is a matrix",
+                f"`harness run matrix {asked.run}` starts a new run; `harness status --all` lists the runs.",
+            )
         folder = store.find(asked.run)
         return folder, _resumable(read_plan(folder))
     store.latest()  # says it where there is none at all
@@ -126,6 +133,15 @@ def _sitting(number: int, plan: Plan, records: Sequence[Record], site: Site, con
         facts,
         (*changes(plan.environment, now), *changed_facts(records, facts)),
     )
+
+
+def _note_other_tracking(plan: Plan, conditions: Conditions, listener: Listener) -> None:
+    """A run that was begun with ``--tracking-uri`` and goes on without it is whole here, and unfinished there."""
+    begun_elsewhere = any(word.startswith("--tracking-uri") for word in plan.command)
+    if begun_elsewhere and conditions.tracked and conditions.store.tracking_uri is None:
+        listener.noted(
+            "the run was begun with --tracking-uri; without it this sitting writes to the store's own MLflow"
+        )
 
 
 def _nothing_left(books: Books) -> str:

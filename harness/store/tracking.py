@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from harness.model import Outcome, Plan, Record, Variant
 from harness.results import by_variant, collect
@@ -29,16 +29,14 @@ from harness.store.content import (
     child_content,
     parent_content,
 )
+from harness.store.entries import RUNNING, complete_parent, log, metric, new_parent, write_child
 from harness.store.journal import is_being_run
 from harness.store.layout import Store, checked_run_id
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
 
-RUNNING = "RUNNING"
 _PAGE = 1000
-_MOST_ENTITIES = 900
-_MOST_PARAMS = 90
 
 
 class Ending(StrEnum):
@@ -95,8 +93,8 @@ class MlflowProjection:
         with tracked(f"start run {plan.run}"):
             found = next(_search(connection, _parent_filter(plan.run)), None)
             if found is None:
-                return cls(connection, plan, _new_parent(connection, plan), {}, closed)
-            _complete_parent(connection, plan, found)
+                return cls(connection, plan, new_parent(connection, plan), {}, closed)
+            complete_parent(connection, plan, found)
             if live:
                 connection.client.update_run(found.info.run_id, status=RUNNING)
             children = _one_each(connection, found.info.run_id)
@@ -111,7 +109,7 @@ class MlflowProjection:
                 return
             if known is not None:
                 self.connection.client.delete_run(known)
-            run_id = _write_child(self.connection, self.parent, content)
+            run_id = write_child(self.connection, self.parent, content)
             self._children[variant.key] = (run_id, content.digest)
 
     def finish(self, ending: Ending, records: Sequence[Record], artifacts: Sequence[Path] = ()) -> None:
@@ -145,9 +143,9 @@ class MlflowProjection:
         step = max((point.step for point in content.metrics), default=0)
         # A retry can leave an outcome without any variant; MLflow forgets nothing, so it is told.
         gone = set(run.data.metrics) - {point.name for point in content.metrics}
-        zeros = [_metric(name, 0.0, content.ended_ms, step) for name in sorted(gone) if run.data.metrics[name] != 0]
-        points = [_metric(p.name, p.value, p.at_ms, p.step) for p in metrics]
-        _log(self.connection, run.info.run_id, points + zeros, {}, tags | {DIGEST_TAG: digest})
+        zeros = [metric(name, 0.0, content.ended_ms, step) for name in sorted(gone) if run.data.metrics[name] != 0]
+        points = [metric(p.name, p.value, p.at_ms, p.step) for p in metrics]
+        log(self.connection, run.info.run_id, points + zeros, {}, tags | {DIGEST_TAG: digest})
 
 
 def sync(
@@ -246,60 +244,6 @@ def _search(connection: Connection, condition: str) -> Iterator[Run]:
 def _committed_digest(run: Run) -> str | None:
     """The digest of a child's content; None if it was never finished."""
     return None if run.info.status == RUNNING else run.data.tags.get(DIGEST_TAG)
-
-
-def _new_parent(connection: Connection, plan: Plan) -> str:
-    content = parent_content(plan, (), status=RUNNING)
-    run = connection.client.create_run(
-        connection.experiment, start_time=content.started_ms, tags=dict(content.tags), run_name=content.name
-    )
-    _log(connection, run.info.run_id, [], content.params, {})
-    return str(run.info.run_id)
-
-
-def _complete_parent(connection: Connection, plan: Plan, parent: Run) -> None:
-    """Give a parent the params that it lacks, since its maker was killed before it had written them."""
-    params = parent_content(plan, (), status=RUNNING).params
-    lacking = {name: text for name, text in params.items() if name not in parent.data.params}
-    if lacking:
-        _log(connection, parent.info.run_id, [], lacking, {})
-
-
-def _write_child(connection: Connection, parent: str, content: Content) -> str:
-    client = connection.client
-    tags = {**content.tags, PARENT_TAG: parent, DIGEST_TAG: content.digest}
-    run = client.create_run(connection.experiment, start_time=content.started_ms, tags=tags, run_name=content.name)
-    run_id = str(run.info.run_id)
-    _log(connection, run_id, [_metric(p.name, p.value, p.at_ms, p.step) for p in content.metrics], content.params, {})
-    for path in content.files:
-        client.log_artifact(run_id, str(path))
-    client.set_terminated(run_id, content.status, content.ended_ms)
-    return run_id
-
-
-def _metric(name: str, value: float, at_ms: int, step: int) -> Any:
-    from mlflow.entities import Metric
-
-    return Metric(name, value, at_ms, step)
-
-
-def _log(connection: Connection, run_id: str, metrics: list[Any], params: Any, tags: Any) -> None:
-    """One ``log_batch``, or as many as MLflow's limits ask for."""
-    from mlflow.entities import Param, RunTag
-
-    waiting_params = [Param(name, text) for name, text in params.items()]
-    waiting_tags = [RunTag(name, text) for name, text in tags.items()]
-    while metrics or waiting_params or waiting_tags:
-        room = _MOST_ENTITIES - 2 * _MOST_PARAMS
-        connection.client.log_batch(
-            run_id,
-            metrics=metrics[:room],
-            params=waiting_params[:_MOST_PARAMS],
-            tags=waiting_tags[:_MOST_PARAMS],
-            synchronous=True,
-        )
-        metrics = metrics[room:]
-        waiting_params, waiting_tags = waiting_params[_MOST_PARAMS:], waiting_tags[_MOST_PARAMS:]
 
 
 def _digest_with(content: Content, files: Sequence[Path]) -> str:

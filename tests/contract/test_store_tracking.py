@@ -235,7 +235,7 @@ def test_a_parent_that_was_made_but_not_filled_is_filled(store: Store, monkeypat
 
     plan = make_plan()
     with monkeypatch.context() as patch:
-        patch.setattr("harness.store.tracking._log", killed)
+        patch.setattr("harness.store.entries.log", killed)
         with pytest.raises(TrackingError, match="killed"):
             MlflowProjection.open(store, plan)
     again = sync(store, plan, make_records(plan))

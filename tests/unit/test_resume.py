@@ -407,6 +407,23 @@ def test_where_every_attempt_of_the_first_sitting_was_replaced_nothing_is_mixed(
     assert "6 earlier attempts were made again" in folder.report.read_text()
 
 
+@pytest.mark.parametrize("option", [("--tracking-uri", "http://there"), ("--tracking-uri=http://there",)])
+def test_a_run_that_was_begun_in_another_mlflow_says_that_it_goes_on_in_this_one(
+    here: Here, option: tuple[str, ...]
+) -> None:
+    plan = replace(plan_of(), command=("harness", "run", "matrix", *option))
+    kept(here.store.root, plan, [])
+    here.store = Store(here.store.root, "http://there")
+    here.scripts[Device.STUB].play = stop_at(1)
+    with suppress(InterruptedRunError):
+        here.go_on()
+    assert "tracking" not in " ".join(here.ears.log)
+    here.store = Store(here.store.root)
+    here.scripts[Device.STUB].play = here._play
+    here.go_on()
+    assert "the run was begun with --tracking-uri" in " ".join(here.ears.log)
+
+
 def test_a_look_ahead_lists_what_would_be_made_and_touches_nothing(here: Here) -> None:
     plan = plan_of()
     whole = first_records(plan)

@@ -201,7 +201,7 @@ def test_what_a_command_line_asks_for(
         (("--resume", "--retry", "ok"), "none that can be tried again"),
         (("--resume", "--dry-run", "--retry", "ok"), "none that can be tried again"),
         (("--resume", "../../etc"), "no run"),
-        (("--resume", "quick"), "no run"),
+        (("--resume", "quick"), "--resume takes a run, and 'quick' is a matrix"),
         (("--dry-run", "--resume", "nothing"), "no run"),
         (("--resume", "--only-failed", "--retry", "none"), "leaves nothing to be run"),
     ],

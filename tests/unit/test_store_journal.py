@@ -2,6 +2,7 @@
 
 import errno
 import os
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +12,9 @@ from filelock import FileLock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.errors import HarnessError, JournalError, RunNotFoundError, StoreError
+from harness.errors import HarnessError, JournalError, RunBusyError, RunNotFoundError, StoreError
 from harness.model import Device, Outcome, Plan, Record, Sample, Settings, Variant
-from harness.store.journal import Journal, read_plan, read_records
+from harness.store.journal import Journal, held, read_plan, read_records
 from harness.store.layout import RunFolder, Store
 from harness.wire import NewerSchemaError, dump
 
@@ -254,3 +255,34 @@ def test_a_journal_that_somebody_else_changes_takes_no_more(tmp_path: Path, size
         with pytest.raises(StoreError, match="was changed while the run was writing to it"):
             journal.append(record(1))
     assert folder.records.stat().st_size == size
+
+
+def test_a_run_that_is_held_has_no_coordinator_and_a_coordinator_is_not_interrupted(tmp_path: Path) -> None:
+    folder = filled(tmp_path)
+    with held(folder), pytest.raises(RunBusyError, match="another harness process"):
+        Journal.resume(folder)
+    with Journal.resume(folder), pytest.raises(RunBusyError), held(folder):
+        pass
+    with held(folder):
+        """It was given back."""
+
+
+def test_where_nobody_may_write_there_is_no_coordinator_to_keep_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbidden(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EROFS, "Read-only file system")
+
+    folder = filled(tmp_path)
+    monkeypatch.setattr(FileLock, "acquire", forbidden)
+    with held(folder):
+        assert keys(folder) == [0, 1, 2]
+
+
+def test_whoever_only_looks_refuses_nobody(tmp_path: Path) -> None:
+    """`harness status` holds the lock for an instant, which a coordinator waits out."""
+    folder = filled(tmp_path)
+    look = FileLock(folder.lock, thread_local=False)
+    look.acquire()
+    threading.Timer(0.1, look.release).start()
+    Journal.resume(folder).close()
