@@ -131,6 +131,7 @@ class _Run:
         for _ in range(MOST_SITTINGS):
             words = ("--resume", self.run) if self.run else (str(self.torture._matrix()), "--device", self.device)
             process = _start(self.store.root, self.mark, "run", "matrix", *words)
+            self.tally.sittings += 1
             done, left = self._torment(process, kills)
             kills -= done
             code = _ended(process)
@@ -151,16 +152,14 @@ class _Run:
         return self.store.folder(self.run)
 
     def _torment(self, process: subprocess.Popen[bytes], kills: int) -> tuple[int, bool]:
-        """Kill attempts and zygotes for a while, and then perhaps the coordinator; how many, and whether that one."""
+        """Perhaps kill attempts and zygotes, and then perhaps the coordinator; how many, and whether that one."""
         if kills <= 0:
             return 0, False
-        self.tally.sittings += 1
-        began, done = time.monotonic(), 0
-        end = began + self.rng.random() * self.torture.reference[self.device].seconds
-        spares_it = self.rng.random() < 0.2
-        zygotes = early = MOST_IN_A_ROW
+        done, zygotes, early = 0, MOST_IN_A_ROW, MOST_IN_A_ROW
         size = self._journal_size()
-        while process.poll() is None and time.monotonic() < end and done < kills:
+        end = time.monotonic() + self.rng.random() * self.torture.reference[self.device].seconds
+        spares_it, spares_the_others = self.rng.random() < 0.15, self.rng.random() < 0.4
+        while process.poll() is None and time.monotonic() < end and done < kills and not spares_the_others:
             time.sleep(self.rng.expovariate(1 / PAUSE_S))
             victim = Victim.ZYGOTE if self.rng.random() < 0.08 and zygotes else Victim.ATTEMPT
             is_early = self._journal_size() == size

@@ -34,7 +34,7 @@ class Tally:
     def line(self) -> str:
         """The counts so far in one line."""
         kills = ", ".join(f"{number} {victim}" for victim, number in sorted(self.kills.items()))
-        return f"{self.all_kills} kills ({kills}), {self.sittings} sittings, {self.records} records"
+        return f"{self.all_kills} kills ({kills}), {self.sittings} commands, {self.records} records"
 
     def lines(self, seed: int, seconds: float) -> list[str]:
         """Everything, at the end."""
@@ -47,7 +47,7 @@ class Tally:
             f"runs that were made whole               {self.rounds}",
             f"MLflow stores                           {self.stores}",
             f"commands killed before a plan was kept  {self.unkept}",
-            f"sittings                                {self.sittings}",
+            f"commands                                {self.sittings}",
             f"attempts planned                        {self.planned}",
             f"records in the journals                 {self.records}",
             f"  of them made again later              {self.superseded}",
