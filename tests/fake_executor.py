@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.doctor.known import PLAIN, QUICK, REAL, STALLED, Fault
-from harness.doctor.pytorch import BUILD, GPU
+from harness.doctor.pytorch import BUILD, CUDNN, GPU
 from harness.launch.stop import StopRequest
 from harness.matrix.axes import make_variant
 from harness.model import Device, Order, Outcome, Record, Stall
@@ -19,7 +19,8 @@ DEAD_PID = 2**22 + 1
 """Beyond what Linux gives to any process."""
 
 TOLD: dict[str, dict[str, Any]] = {
-    BUILD: {"torch": "2.14.1+cu130", "cuda": "13.0", "hip": None, "cudnn": 92400},
+    BUILD: {"torch": "2.14.1+cu130", "cuda": "13.0", "hip": None},
+    CUDNN: {"cudnn": 92400},
     GPU: {"available": False, "said": []},
 }
 """What PyTorch says to an attempt that asks it, by the act that asks."""

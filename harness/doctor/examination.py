@@ -124,7 +124,7 @@ def _add_pytorch(seen: Examination, records: dict[str, Record] | NoExecutor) -> 
             advice = records.advice or "See the limits below."
             software_facts.insert(AFTER_PYTHON, warning("PyTorch", words, advice))
         return
-    software_facts[AFTER_PYTHON:AFTER_PYTHON] = pytorch.build_facts(records[pytorch.BUILD])
+    software_facts[AFTER_PYTHON:AFTER_PYTHON] = pytorch.build_facts(records)
     listed = [fact for fact in gpu_facts if fact.name != "GPU driver" and fact.state is not State.ABSENT]
     gpu_facts += pytorch.gpu_facts(records[pytorch.GPU], listed)
 

@@ -13,31 +13,35 @@ from harness.model import Device, Outcome, Record
 from harness.quoting import one_line
 
 LIMIT_S = 30.0
-BUILD, GPU = "tells_about_pytorch", "tells_about_the_gpu"
+BUILD, CUDNN, GPU = "tells_about_pytorch", "tells_about_cudnn", "tells_about_the_gpu"
 
 
 def ask_pytorch(executor: Executor) -> dict[str, Record]:
-    """The records of two attempts that say what they see: by the build, which hangs on nothing, and by the driver.
+    """The records of attempts that say what they see: of the build, which hangs on nothing; of cuDNN; of a GPU.
 
     Raises:
         LaunchError: the worker process cannot be started.
     """
-    orders = [program_order(act, Device.CPU, LIMIT_S, number) for number, act in enumerate((BUILD, GPU))]
+    orders = [program_order(act, Device.CPU, LIMIT_S, number) for number, act in enumerate((BUILD, CUDNN, GPU))]
     found = {record.replicate: record for record in executor.run(orders, len(orders), StopRequest())}
     return {order.arguments[0]: found[order.replicate] for order in orders}
 
 
-def build_facts(record: Record) -> Iterator[Fact]:
+def build_facts(records: Mapping[str, Record]) -> Iterator[Fact]:
     """PyTorch's version, what it was built for, and cuDNN or MIOpen."""
-    said = record.results
-    if record.outcome is not Outcome.OK:
-        yield warning("PyTorch", failure(record), "Does `python -c 'import torch'` work here?")
+    build, cudnn = records[BUILD], records[CUDNN]
+    if build.outcome is not Outcome.OK:
+        yield warning("PyTorch", failure(build), "Does `python -c 'import torch'` work here?")
         return
-    build = f"CUDA {said['cuda']}" if said["cuda"] else f"ROCm {said['hip']}" if said["hip"] else "the CPU only"
-    yield Fact("PyTorch", f"{said['torch']}, built for {build}", value=said["torch"])
+    said = build.results
+    built_for = f"CUDA {said['cuda']}" if said["cuda"] else f"ROCm {said['hip']}" if said["hip"] else "the CPU only"
+    yield Fact("PyTorch", f"{said['torch']}, built for {built_for}", value=said["torch"])
     library = "MIOpen" if said["hip"] else "cuDNN"
-    if said["cudnn"]:
-        yield Fact(library, _version_words(said["cudnn"], library), value=said["cudnn"])
+    number = cudnn.results.get("cudnn")
+    if cudnn.outcome is not Outcome.OK:
+        yield warning(library, failure(cudnn), "`nvidia-smi` says whether the driver answers at all.")
+    elif number:
+        yield Fact(library, _version_words(number, library), value=number)
     else:
         yield absent(library, "PyTorch was built without it, or does not find it")
     if library == "cuDNN":

@@ -454,11 +454,20 @@ def told(act: str, **changes: Any) -> Record:
     ],
 )
 def test_a_build_of_pytorch_says_what_it_is_for(changes: dict[str, Any], expected: dict[str, str]) -> None:
-    facts = by_name(pytorch.build_facts(told(pytorch.BUILD, **changes)))
+    changes = dict(changes)
+    cudnn = told(pytorch.CUDNN, cudnn=changes.pop("cudnn", 92400))
+    facts = by_name(pytorch.build_facts({pytorch.BUILD: told(pytorch.BUILD, **changes), pytorch.CUDNN: cudnn}))
     assert {name: facts[name].text for name in expected} == expected
     assert facts["cuDNN" if changes.get("hip") is None else "MIOpen"].state is (
-        State.OK if changes.get("cudnn", 1) else State.ABSENT
+        State.OK if cudnn.results["cudnn"] else State.ABSENT
     )
+
+
+def test_a_driver_that_hangs_costs_cudnns_version_and_not_pytorchs() -> None:
+    hung = replace(told(pytorch.CUDNN), outcome=Outcome.TIMEOUT, results={}, reason="it hung")
+    facts = by_name(pytorch.build_facts({pytorch.BUILD: told(pytorch.BUILD), pytorch.CUDNN: hung}))
+    assert facts["PyTorch"].state is State.OK
+    assert (facts["cuDNN"].state, facts["cuDNN"].text) == (State.WARNING, "no answer: timeout: it hung")
 
 
 LISTED = [Fact("GPU", "H200, 1 GiB of 80 GiB free", value="H200")]

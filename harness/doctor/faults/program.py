@@ -212,8 +212,14 @@ def tells_about_pytorch(config: argparse.Namespace, result: Result) -> None:
         "cuda": torch.version.cuda,
         "hip": torch.version.hip,
     }
+
+
+def tells_about_cudnn(config: argparse.Namespace, result: Result) -> None:
+    """Say which cuDNN PyTorch finds; of a build for ROCm, which MIOpen. It may ask the driver first."""
+    import torch
+
     with warnings.catch_warnings(record=True):
-        result.values["cudnn"] = torch.backends.cudnn.version()  # of a build for ROCm, the version of MIOpen
+        result.values["cudnn"] = torch.backends.cudnn.version()
 
 
 def tells_about_the_gpu(config: argparse.Namespace, result: Result) -> None:
