@@ -32,12 +32,19 @@ class Expected:
     through: str | None = None
     cures: tuple[str, ...] = ()
     says: str = CUDNN_SAYS
+    code: int = 0
+    """What the program exits with on a device with cuDNN."""
     marks: dict[str, int] = field(default_factory=dict)
 
     @property
-    def code(self) -> int:
-        """What the program exits with on a device with cuDNN."""
-        return 1 if self.kind == "error" else 0
+    def ends_in_it(self) -> bool:
+        """Whether the error ends the program, on a device with cuDNN."""
+        return self.kind == "error" and self.code != 0
+
+    @property
+    def guard_ends_it(self) -> bool:
+        """Whether the guard's error ends the program on a CPU."""
+        return self.says == CUDNN_SAYS and (self.ends_in_it or self.kind == "would-raise")
 
     @property
     def kind_on_cpu(self) -> str:
@@ -55,7 +62,7 @@ def read(path: Path) -> Expected:
         class_=header.pop("class"),
         cures=several(header.pop("cure")),
         marks=marks(path),
-        **header,
+        **{"code": int(header["kind"] == "error")} | header,
     )
 
 
