@@ -150,7 +150,7 @@ def _restore_mode(fact: Fact) -> Cure | None:
     block = spot.block(statement)
     rest = block[block.index(statement) + 1 :]
     first, last, together = spot.whole_lines(statement)
-    if generates or not rest or len(together) > 1 or not _plain(call.func.value):
+    if generates or not rest or together != [statement] or not _plain(call.func.value):
         return None
     model = ast.unparse(call.func.value)
     end = rest[-1].end_lineno or rest[-1].lineno

@@ -50,7 +50,7 @@ class Arrivals:
         history.lineage.learnt(forward.key, forward.chain)
         return True
 
-    def to_eval_forward(self, rnn: nn.Module, forward: Forward) -> None:
+    def to_eval_forward(self, rnn: nn.Module | None, forward: Forward) -> None:
         """A gradient came to a forward in eval mode: with cuDNN, this is the error."""
         task = self.arrived(forward.history)
         if task in forward.arrived:
@@ -77,17 +77,17 @@ class Arrivals:
         self._latest = tick()
         return task
 
-    def _described(self, rnn: nn.Module, forward: Forward, number: int, task: int) -> Fact:
+    def _described(self, rnn: nn.Module | None, forward: Forward, number: int, task: int) -> Fact:
         fact = forward.fact(number, "gradient", self._seen(rnn, forward, task))
         switched = forward.switched.at if forward.switched else 0
         return replace(
             fact,
             train_calls=self._calls.since(rnn, forward.history.lineage, switched, forward.at),
-            eval_call=self._calls.latest_eval(rnn, forward.at),
+            eval_call=self._calls.latest_eval(rnn, forward.history.lineage, forward.at),
             backward=chain_of(outside(surroundings.calling_backward())),
         )
 
-    def _seen(self, rnn: nn.Module, forward: Forward, task: int) -> Seen:
+    def _seen(self, rnn: nn.Module | None, forward: Forward, task: int) -> Seen:
         history, lineage = forward.history, forward.history.lineage
         optimizers, root = surroundings.optimizers(), forward.standing.root()
         latest = history.switched
@@ -102,7 +102,7 @@ class Arrivals:
             switched_after=latest is not None and latest.training and latest.at > forward.at,
             cudnn_off_at_backward=not torch.backends.cudnn.enabled,
             optimizers=len(optimizers),
-            rnn_in_optimizer=surroundings.holds_any(optimizers, rnn),
+            rnn_in_optimizer=rnn is not None and surroundings.holds_any(optimizers, rnn),
             root_in_optimizer=root is not None and surroundings.holds_any(optimizers, root),
             others_train=root is not None and surroundings.train_others(optimizers, root),
             evaluated=history.evaluated_at > (forward.switched.at if forward.switched else 0),

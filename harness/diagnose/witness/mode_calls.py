@@ -37,11 +37,12 @@ class _Called:
     """The RNNs in the module then: it may be gone, or hold others, when somebody asks."""
     chain: Chain
 
-    def holds(self, rnn: nn.Module, lineage: Lineage | None) -> str:
-        """Whether the module held ``rnn``, a copy of it, or neither."""
-        if any(one() is rnn for one, _ in self.parts):
+    def holds(self, rnn: nn.Module | None, lineage: Lineage) -> str:
+        """Whether the module held ``rnn``, a copy of it, or neither; of one that is gone, copies are not told apart."""
+        related = any(one is lineage for _, one in self.parts)
+        if any(one() is rnn for one, _ in self.parts) if rnn is not None else related:
             return "rnn"
-        return "copy" if any(one is lineage for _, one in self.parts) else "other"
+        return "copy" if related else "other"
 
 
 class ModeCalls:
@@ -88,12 +89,12 @@ class ModeCalls:
         parts = tuple((ref(one), self._histories.of(one).lineage) for one in rnns)
         self._calls.append(_Called(tick(), mode, type(module).__name__, parts, chain_of(outside(stack))))
 
-    def latest_eval(self, rnn: nn.Module, before: int) -> Chain:
+    def latest_eval(self, rnn: nn.Module | None, lineage: Lineage, before: int) -> Chain:
         """The lines of the latest ``eval()`` on a module that holds ``rnn``; empty where there was none."""
         calls = [call for call in self._calls if not call.mode and call.at < before]
-        return next((call.chain for call in reversed(calls) if call.holds(rnn, None) == "rnn"), ())
+        return next((call.chain for call in reversed(calls) if call.holds(rnn, lineage) == "rnn"), ())
 
-    def since(self, rnn: nn.Module, lineage: Lineage, switched: int, forward: int) -> tuple[TrainCall, ...]:
+    def since(self, rnn: nn.Module | None, lineage: Lineage, switched: int, forward: int) -> tuple[TrainCall, ...]:
         """The calls since a switch to eval mode, and the latest one before it that had reached the RNN.
 
         ``switched`` and ``forward`` say when the two happened.

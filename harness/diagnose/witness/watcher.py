@@ -207,9 +207,8 @@ class Watcher:
 
     @_undisturbing
     def _arrived_in_eval(self, rnn: Callable[[], nn.Module | None], forward: Forward, gradients: Gradients) -> None:
-        module = rnn()
-        if module is not None and any(gradient is not None for gradient in gradients):
-            self._arrivals.to_eval_forward(module, forward)
+        if any(gradient is not None for gradient in gradients):
+            self._arrivals.to_eval_forward(rnn(), forward)
 
 
 def _on_gradient(nodes: Sequence[Node], arrived: Callable[[Gradients], None]) -> None:

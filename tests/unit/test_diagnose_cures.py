@@ -1,0 +1,212 @@
+"""Cures of programs that are laid out awkwardly: the edits find the right lines, and the result runs and is cured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.diagnose import edits
+from harness.diagnose.edits import Edit, EditAction, apply_to
+from tests.watched import PRELUDE, cured, findings, seen
+
+IN_EVAL = {
+    "one line loop": "for batch in [x, x]: loss = net(batch).sum(); loss.backward()",
+    "two on a line": "start = 0; loss = net(x).sum() + start\nloss.backward()",
+    "lambda": "score = lambda batch: net(batch).sum()\nscore(x).backward()",
+    "generator": "loss = sum(net(batch).sum() for batch in [x, x])\nloss.backward()",
+    "list": "losses = [net(batch).sum() for batch in [x, x]]\nsum(losses).backward()",
+    "lambda in a call": "losses = list(map(lambda batch: net(batch).sum(), [x, x]))\nsum(losses).backward()",
+    "condition": "if (loss := net(x).sum()).item() > -1e9:\n    loss.backward()\nelse:\n    pass",
+    "second condition": "if x is None:\n    pass\nelif (loss := net(x).sum()) is not None:\n    loss.backward()",
+    "while": "while (loss := net(x).sum()).requires_grad:\n    loss.backward()\n    break",
+    "tabs": "def step():\n\tif True:\n\t\tloss = net(x).sum()\n\t\tloss.backward()\n\nstep()",
+    "string": "loss = net(x).sum() + len('''a\n  b''')\nassert len('''a\n  b''') == 5\nloss.backward()",
+    "returned": "def loss():\n    return net(x).sum()\n\nloss().backward()",
+    "method": "class A:\n    def __init__(self):\n        self.it = net\n    def go(self):\n"
+    "        self.it(x).sum().backward()\n\nA().go()",
+    "closure": "def outer(inside):\n    def inner():\n        inside(x).sum().backward()\n    inner()\n\nouter(net)",
+    "in a dict": "nets = {'a': nn.Sequential(net)}\nnets['a'].eval()\ndel net\nnets['a'](x).sum().backward()",
+    "made on the spot": "def made():\n    return Net().eval()\n\nmade()(x).sum().backward()",
+    "coroutine": "import asyncio\nasync def step():\n    loss = net(x).sum()\n    loss.backward()\n\nasyncio.run(step())",
+    "called twice": "loss = net(x).sum() + net(2 * x).sum()\nloss.backward()",
+    "the rnn itself": "rnn = net.rnn\nrnn(x)[0].sum().backward()",
+    "its forward": "net.rnn.forward(x)[0].sum().backward()",
+    "another method": "net.encode = lambda batch: net.rnn(batch)[0]\nnet.encode(x).sum().backward()",
+    "grad": "loss = net(x).sum()\ntorch.autograd.grad(loss, list(net.parameters()))",
+    "with": "with torch.enable_grad(): loss = net(x).sum()\nloss.backward()",
+    "try": "try:\n    loss = net(x).sum()\nfinally:\n    pass\nloss.backward()",
+    "match": "match 1:\n    case 1:\n        net(x).sum().backward()",
+}
+
+
+@pytest.mark.parametrize("name", IN_EVAL)
+def test_an_eval_gradient_is_allowed_where_it_stands(tmp_path: Path, name: str) -> None:
+    found = findings(tmp_path, f"net = Net().eval()\n{IN_EVAL[name]}\n")
+    assert {one.cure.id for one in found} == {"eval-gradients"}
+    assert all(one.cure.edits for one in found)
+    # A call in a lambda that is called twice from one line is one finding; two calls on one line are two.
+    for one in found[:1]:
+        rest = cured(tmp_path, one)
+        assert [other.pattern for other in rest] == [], name
+
+
+IN_TRAINING = {
+    "loop of loops": """
+    for epoch in range(2):
+        for batch in [x, x]:
+            for half in batch.split(1):
+                net(half).sum().backward()
+        validate(net)
+    """,
+    "a function per epoch": """
+    def train_epoch():
+        for batch in [x, x]:
+            net(batch).sum().backward()
+
+    for epoch in range(2):
+        train_epoch()
+        validate(net)
+    """,
+    "a function per step": """
+    def step(batch):
+        loss = net(batch).sum()
+        loss.backward()
+
+    for epoch in range(2):
+        for batch in [x, x]:
+            step(batch)
+        validate(net)
+    """,
+    "a loop over nets": """
+    for epoch in range(2):
+        for one in [net]:
+            one(x).sum().backward()
+        validate(net)
+    """,
+    "a loop that is one line": """
+    for epoch in range(2):
+        for batch in [x, x]: net(batch).sum().backward()
+        validate(net)
+    """,
+    "no inner loop": """
+    for epoch in range(2):
+        with torch.enable_grad():
+            net(x).sum().backward()
+        validate(net)
+    """,
+    "while": """
+    left = 3
+    while left:
+        left -= 1
+        net(x).sum().backward()
+        validate(net)
+    """,
+    "phases": """
+    for epoch in range(2):
+        for phase in ("train", "val"):
+            if phase == "val":
+                net.eval()
+            for batch in [x]:
+                with torch.set_grad_enabled(phase == "train"):
+                    loss = net(batch).sum()
+                assert net.training is (phase == "train") or epoch
+                if phase == "train":
+                    loss.backward()
+    """,
+    "one line function": """
+    def validate(net): net.eval(); net(x).detach()
+
+    for epoch in range(2):
+        for batch in [x]:
+            net(batch).sum().backward()
+            validate(net)
+    """,
+    "a callback": """
+    class Callback:
+        def __call__(self, net):
+            if True:
+                net.eval()
+                net(x)
+
+    callbacks = [Callback()]
+    for step in range(4):
+        net(x).sum().backward()
+        for callback in callbacks:
+            callback(net)
+    """,
+    "eval of a wrapper": """
+    wrapper = nn.Sequential(net)
+    for epoch in range(2):
+        for batch in [x]:
+            net(batch).sum().backward()
+        wrapper.eval()
+    """,
+    "eval of the rnn alone": """
+    for epoch in range(2):
+        for batch in [x]:
+            net(batch).sum().backward()
+        net.rnn.eval()
+    """,
+}
+
+VALIDATE = """
+def validate(net):
+    net.eval()
+    with torch.no_grad():
+        net(x)
+
+net = Net().train()
+"""
+
+
+@pytest.mark.parametrize("name", IN_TRAINING)
+def test_training_goes_on_in_train_mode(tmp_path: Path, name: str) -> None:
+    import textwrap
+
+    found = findings(tmp_path, VALIDATE + textwrap.dedent(IN_TRAINING[name]))
+    assert found
+    assert {one.pattern for one in found} <= {"eval-after-epoch", "eval-by-helper"}
+    assert all(one.cure.edits for one in found)
+    assert cured(tmp_path, found[0]) == (), name
+
+
+def test_an_import_goes_behind_the_future(tmp_path: Path) -> None:
+    start = '"""What it is about."""\n\nfrom __future__ import annotations\n\n'
+    program = f"{start}{PRELUDE}\nnet = Net().eval()\nnet(x).sum().backward()\n"
+    found = seen(tmp_path, program)
+    from harness.diagnose.reading import findings_of
+
+    (finding,) = findings_of(list(found.facts.values()), found.times)
+    ((_, text),) = edits.apply(finding.cure.edits).items()
+    assert text.startswith(f"{start}import harness\nimport torch\n")
+
+
+TEXT = "if a:\n\tb = '''x\n  y'''\n\tc()\nd()\n"
+
+
+@pytest.mark.parametrize(
+    ("edit", "text"),
+    [
+        (Edit("f", 4, EditAction.INSERT_BEFORE, "e()\nf()"), "if a:\n\tb = '''x\n  y'''\n\te()\n\tf()\n\tc()\nd()\n"),
+        (Edit("f", 5, EditAction.INSERT_AFTER, "e()"), f"{TEXT}e()\n"),
+        (Edit("f", 2, EditAction.REPLACE, "pass", end_line=3), "if a:\n\tpass\n\tc()\nd()\n"),
+        (
+            Edit("f", 2, EditAction.WRAP, "try:", end_line=4, end="finally:\n\tz()"),
+            "if a:\n\ttry:\n\t\tb = '''x\n  y'''\n\t\tc()\n\tfinally:\n\t\tz()\nd()\n",
+        ),
+    ],
+)
+def test_edits(edit: Edit, text: str) -> None:
+    assert apply_to(TEXT, [edit]) == text
+    windows = apply_to(TEXT.replace("\n", "\r\n"), [edit])
+    assert windows == text.replace("\n", "\r\n")
+
+
+def test_edits_go_from_the_last_line_to_the_first_and_the_same_one_is_made_once(tmp_path: Path) -> None:
+    path = tmp_path / "f.py"
+    path.write_text("# coding: latin-1\na = 'ä'\nb = 2\n", encoding="latin-1")
+    first = Edit(str(path), 2, EditAction.INSERT_BEFORE, "import harness")
+    wrap = Edit(str(path), 2, EditAction.WRAP, "if True:", end_line=3)
+    changed = edits.apply([first, wrap, first])
+    assert changed == {str(path): "# coding: latin-1\nimport harness\nif True:\n    a = 'ä'\n    b = 2\n"}
