@@ -113,7 +113,7 @@ def _notes(tables: list[Table]) -> str:
     lines = [f"*{advice}* - {MEANINGS[advice]}" for advice in _in_tables(every)]
     priced = [fix for fix in every if fix.speed]
     if any("¹" in marks(fix) for fix in priced):
-        lines.append("¹ applies no gradient: compared by forward and backward alone, where these were timed apart.")
+        lines.append("¹ applies no gradient: both sides without the optimizer's part, where that was timed apart.")
     if any("²" in marks(fix) for fix in priced):
         lines.append("² does other work than the baseline: a second forward, or a layer in front of a frozen RNN.")
     lines += [_noise(device, priced) for device in dict.fromkeys(device for fix in priced for device in fix.speed)]
