@@ -12,7 +12,7 @@ import pytest
 
 from harness.diagnose.edits import Edit, EditAction, apply
 from harness.placements import PLACEMENTS
-from tests.contract.diagnose.expected import CORRECT, CUDNN_SAYS, FAULTY, PROGRAMS, Expected, marks
+from tests.contract.diagnose.expected import CORRECT, FAULTY, PROGRAMS, Expected, marks
 from tests.contract.diagnose.warm import Ended, Warm
 
 faulty = pytest.mark.parametrize("program", FAULTY, ids=[one.path.stem for one in FAULTY])
