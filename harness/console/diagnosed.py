@@ -17,6 +17,7 @@ from harness.diagnose.patterns import NOT_RESTORED
 from harness.diagnose.source import source_of
 from harness.errors import UsageError
 from harness.files import write_whole
+from harness.model import Device
 from harness.quoting import clean
 
 _WORDS = {
@@ -55,6 +56,8 @@ def lines_of(diagnosis: Diagnosis) -> Iterator[str]:
 
 
 def _headline(diagnosis: Diagnosis) -> str:
+    if not diagnosis.forwards:
+        return f"no RNN ran, on {device_words(diagnosis.device)}, so there is nothing to say."
     counts = {kind: sum(one.kind is kind for one in diagnosis.findings) for kind in Kind}
     found = ", ".join(
         f"{count} {_WORDS[kind]}{'s' if count > 1 and kind is not Kind.WOULD_RAISE else ''}"
@@ -63,7 +66,7 @@ def _headline(diagnosis: Diagnosis) -> str:
     )
     saw = (
         f"{diagnosis.forwards} RNN forwards, {diagnosis.cudnn_forwards} of them with a graph and "
-        f"{'through cuDNN' if diagnosis.device.value != 'cpu' else 'such as cuDNN would run on a GPU'}, "
+        f"{'such as cuDNN would run on a GPU' if diagnosis.device is Device.CPU else 'through cuDNN'}, "
         f"and {diagnosis.backwards} backward passes that reached one, on {device_words(diagnosis.device)}"
     )
     return f"{found or 'nothing wrong'}; saw {saw}."
@@ -72,9 +75,8 @@ def _headline(diagnosis: Diagnosis) -> str:
 def _finding_lines(finding: Finding) -> Iterator[str]:
     yield f"{_WORDS[finding.kind]}: {finding.pattern}: {finding.summary}"
     label = f"{finding.kind_of_rnn} {finding.module!r} of {finding.root}" if finding.module else finding.kind_of_rnn
-    times = f", {finding.times} times" if finding.times > 1 else ""
-    path = f", {finding.path} kernels" if finding.path else ""
-    yield f"  RNN: {label}{path}; its forward no. {finding.nth_forward}, backward no. {finding.nth_backward}{times}"
+    path = f" ({finding.path} kernels)" if finding.path else ""
+    yield f"  RNN: {label}{path}; {_count(finding)}"
     yield from _snippet(finding.forward, _FORWARD.get(finding.pattern, "this forward ran in eval mode"))
     if finding.call is not None and finding.call != finding.forward:
         yield from _snippet(finding.call, f"called from here, on {finding.root}")
@@ -84,6 +86,17 @@ def _finding_lines(finding: Finding) -> Iterator[str]:
     yield f"  cure: {finding.cure.sentence}"
     for edit in finding.cure.edits:
         yield from _edit_lines(edit)
+
+
+def _count(finding: Finding) -> str:
+    backward = f", in the {_nth(finding.nth_backward)} backward pass that reached it" if finding.nth_backward else ""
+    times = f"; {finding.times} times in all" if finding.times > 1 else ""
+    return f"its {_nth(finding.nth_forward)} forward{backward}{times}"
+
+
+def _nth(number: int) -> str:
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
 
 
 _FORWARD = {
@@ -109,6 +122,8 @@ def _switch_lines(finding: Finding) -> Iterator[str]:
         else f"put into {mode} mode: {switch.how}{through}"
     )
     yield from _snippet(switch.place, what)
+    if switch.library is not None:
+        yield f"      by {switch.library.file}:{switch.library.line} in {switch.library.function}"
 
 
 def _snippet(place: Place | None, what: str) -> Iterator[str]:

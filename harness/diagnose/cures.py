@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from harness.diagnose import patterns
 from harness.diagnose.because import where
 from harness.diagnose.edits import Edit, EditAction
-from harness.diagnose.facts import Fact, Place
+from harness.diagnose.facts import Fact
 from harness.diagnose.findings import Cure
+from harness.diagnose.handles import Handle, handle_of, import_edits, own_place, plain
 from harness.diagnose.source import Loop, Spot, first_line, fork
 
 _EVAL_GRADIENTS = "harness.eval_gradients({})"
-
-
-@dataclass(frozen=True, slots=True)
-class Handle:
-    """A line of the person's own that calls the model (or, further in, the RNN), and what it is called there."""
-
-    spot: Spot
-    name: str
-
-    @property
-    def file(self) -> str:
-        """Its file."""
-        return self.spot.place.file
 
 
 def cure_of(fact: Fact, pattern: str) -> Cure:
@@ -64,25 +51,31 @@ def _eval_gradients(fact: Fact) -> Cure:
 
 def _around(fact: Fact, name: str, context: str, purpose: str, *, needs: str) -> Cure:
     """A ``with`` around the statement of the forward."""
-    handle = _handle(fact)
+    handle = handle_of(fact)
     if handle is None:
         return Cure(name, f"{purpose}: `with {context.format('model')}:`.")
     header = f"with {context.format(handle.name)}:"
     first, last, _ = handle.spot.whole_lines(handle.spot.statements[-1])
-    edits = (*_import(handle, needs), Edit(handle.file, first, EditAction.WRAP, header, end_line=last))
+    edits = (*import_edits(handle, needs), Edit(handle.file, first, EditAction.WRAP, header, end_line=last))
     return Cure(name, f"{purpose}: `{header}` around {where(handle.spot.place)}.", edits)
 
 
 def _train_first(fact: Fact) -> Cure:
-    handle = _handle(fact, inwards=False)
+    handle = handle_of(fact, inwards=False)
     late = [call for call in fact.train_calls if call.when == "after-forward" and call.holds == "rnn"]
-    moved = f" (the train() at {where(_own(late[-1].chain))} is too late)" if late else ""
-    if handle is None:
+    moved = f" (the train() at {where(own_place(late[-1].chain))} is too late)" if late else ""
+    if handle is None or _switched_within(fact, handle):
         return Cure("train-first", f"call train() on the model before this forward{moved}.")
     line, place = _top(fact, handle)
     code = f"{handle.name}.train()"
     edit = Edit(handle.file, line, EditAction.INSERT_BEFORE, code)
     return Cure("train-first", f"`{code}` {place} {handle.file}:{line}{moved}.", (edit,))
+
+
+def _switched_within(fact: Fact, handle: Handle) -> bool:
+    """Whether the line that is left to act on only calls what both switches the mode and runs the forward."""
+    parting = fork(fact.switch.chain, patterns.entry_chain(fact)) if fact.switch else None
+    return parting is not None and handle.spot.place in parting.shared
 
 
 def _top(fact: Fact, handle: Handle) -> tuple[int, str]:
@@ -134,7 +127,7 @@ def _assigns(loop: Loop, name: str) -> bool:
 def _restore_mode(fact: Fact) -> Cure | None:
     """The helper notes the mode that it finds and puts it back; None where its lines do not allow it."""
     switch = fact.switch
-    place = _own(switch.chain) if switch else None
+    place = own_place(switch.chain) if switch else None
     parting = fork(switch.chain, patterns.entry_chain(fact)) if switch else None
     if place is None or not switch or switch.how == "copied":
         return None
@@ -150,7 +143,7 @@ def _restore_mode(fact: Fact) -> Cure | None:
     block = spot.block(statement)
     rest = block[block.index(statement) + 1 :]
     first, last, together = spot.whole_lines(statement)
-    if generates or not rest or together != [statement] or not _plain(call.func.value):
+    if generates or not rest or together != [statement] or not plain(call.func.value):
         return None
     model = ast.unparse(call.func.value)
     end = rest[-1].end_lineno or rest[-1].lineno
@@ -175,7 +168,7 @@ def _restore_mode(fact: Fact) -> Cure | None:
 
 def _no_grad(fact: Fact) -> Cure:
     purpose = "nothing is to learn from this forward, so let it leave no graph"
-    handle = _handle(fact)
+    handle = handle_of(fact)
     if handle is None:
         return Cure("no-grad", f"{purpose}: `with torch.no_grad():` around it, or detach() its output.")
     detached = None if _stands_alone(handle.spot) else _detached(handle)
@@ -214,18 +207,18 @@ def _enable_grad(fact: Fact) -> Cure:
     purpose = "record a graph for this forward"
     if fact.seen.inference:
         return Cure("enable-grad", "run this forward outside inference_mode(): it leaves no graph for the backward.")
-    handle = _handle(fact)
+    handle = handle_of(fact)
     name = handle.name if handle else "model"
     in_eval = fact.switch is not None or not fact.seen.root_training
     context = f"torch.enable_grad(), {_EVAL_GRADIENTS.format(name)}" if in_eval else "torch.enable_grad()"
     cure = _around(fact, "enable-grad", context, purpose, needs="torch")
     if handle is None or not in_eval:
         return cure
-    return Cure(cure.id, cure.sentence, (*_import(handle, "harness"), *cure.edits))
+    return Cure(cure.id, cure.sentence, (*import_edits(handle, "harness"), *cure.edits))
 
 
 def _remove_train(fact: Fact) -> Cure:
-    place = _own(fact.switch.chain) if fact.switch else None
+    place = own_place(fact.switch.chain) if fact.switch else None
     purpose = "take train() out of forward(): it undoes every eval() that the program calls"
     if place is None or not Spot(place).known:
         return Cure("remove-train", f"{purpose}.")
@@ -259,62 +252,3 @@ _SILENT = {
     "frozen-dropout": _dropout_zero,
     "rest-eval": _dropout_zero,
 }
-
-
-def _handle(fact: Fact, *, inwards: bool = True) -> Handle | None:
-    """Where the person can act on the forward: from the line that called the model outwards, then inwards."""
-    outwards = range(fact.entry, len(fact.chain))
-    for depth in (*outwards, *(reversed(range(fact.entry)) if inwards else ())):
-        place = fact.chain[depth]
-        if not place.own:
-            continue
-        spot = Spot(place)
-        name = _name(spot, place, entry=depth == fact.entry, inside=depth < fact.entry)
-        if spot.statements and not spot.later and name:
-            return Handle(spot, name)
-    return None
-
-
-def _name(spot: Spot, place: Place, *, entry: bool, inside: bool) -> str | None:
-    """An expression for the module to act on: what was switched if that is more than what was called."""
-    if inside:
-        return place.names.get("rnn")
-    known = place.names.get("through") or place.names.get("root")
-    if known is None and entry and spot.call is not None and _plain(spot.call.func):
-        return ast.unparse(spot.call.func)
-    return known
-
-
-def _plain(node: ast.expr) -> bool:
-    """Whether an expression can be written again without doing anything."""
-    return all(
-        isinstance(one, ast.Name | ast.Attribute | ast.Subscript | ast.Constant | ast.expr_context)
-        for one in ast.walk(node)
-    )
-
-
-def _own(chain: tuple[Place, ...]) -> Place | None:
-    return next((place for place in chain if place.own), None)
-
-
-def _import(handle: Handle, module: str) -> tuple[Edit, ...]:
-    """``import module`` among the imports at the top of the file, if it is not there."""
-    tree = handle.spot.source.tree
-    if tree is None:
-        return ()
-    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
-    if any(
-        isinstance(node, ast.Import) and any((one.asname or one.name) == module for one in node.names)
-        for node in imports
-    ):
-        return ()
-    usual = [node for node in imports if not (isinstance(node, ast.ImportFrom) and node.module == "__future__")]
-    if usual:
-        return (Edit(handle.file, usual[0].lineno, EditAction.INSERT_BEFORE, f"import {module}"),)
-    first = next((node for node in tree.body if not _heads(node)), None)
-    return (Edit(handle.file, first_line(first), EditAction.INSERT_BEFORE, f"import {module}"),) if first else ()
-
-
-def _heads(node: ast.stmt) -> bool:
-    future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
-    return future or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))

@@ -36,6 +36,8 @@ class SwitchedAt:
     how: str
     through: str
     name: str
+    library: Place | None = None
+    """The line of a library that did it, called from ``place``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +117,7 @@ def _finding(one: Finding) -> dict[str, Any]:
         "path": one.path,
         "forward": _at(one.forward),
         "call": _at(one.call),
-        "switch": one.switch
-        and {**_place(one.switch.place), "how": one.switch.how, "through": one.switch.through, "name": one.switch.name},
+        "switch": _switch(one.switch) if one.switch else None,
         "count": {"forward": one.nth_forward, "backward": one.nth_backward, "times": one.times},
         "train_since": {
             "calls": [
@@ -130,6 +131,11 @@ def _finding(one: Finding) -> dict[str, Any]:
             "edits": [_edit(edit) for edit in one.cure.edits],
         },
     }
+
+
+def _switch(one: SwitchedAt) -> dict[str, Any]:
+    how = {"how": one.how, "through": one.through, "name": one.name, "library": _at(one.library)}
+    return {**_place(one.place), **how}
 
 
 def _at(place: Place | None) -> dict[str, Any] | None:

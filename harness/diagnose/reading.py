@@ -69,4 +69,6 @@ def _switch(fact: Fact) -> SwitchedAt | None:
     place = because.shown(fact.switch.chain) if fact.switch else None
     if place is None or fact.switch is None:
         return None
-    return SwitchedAt(place, fact.switch.how, fact.switch.through, fact.switch.name)
+    inner = fact.switch.chain[0]
+    library = None if inner.own or inner == place else inner
+    return SwitchedAt(place, fact.switch.how, fact.switch.through, fact.switch.name, library)

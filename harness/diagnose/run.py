@@ -111,7 +111,7 @@ def _limits(found: Collected, device: Device) -> list[str]:
         if forwards and not found.count(Count.GPU_FORWARDS):
             notes.append("The script kept its RNNs on the CPU; what is said is what a GPU would have done.")
         else:
-            notes.append(f"Seen on the stub: {NOTICE}.")
+            notes.append(f"{NOTICE[0].upper()}{NOTICE[1:]}.")
         if _STUB_SAYS_NO in found.message:
             notes.append("The script ended at something that the stub does not do: try --device cpu.")
     return notes

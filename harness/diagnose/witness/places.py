@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from types import CodeType, FrameType
@@ -29,22 +30,30 @@ def key_of(lines: list[FrameType]) -> Key:
 
 def chain_of(lines: list[FrameType], parts: dict[str, nn.Module] | None = None) -> Chain:
     """The places of ``lines``, with the names that these parts have in each line of the person's own."""
-    return tuple(_place(frame, frame.f_lineno, frame.f_lasti, parts or {}) for frame in lines)
+    places = [place_at(frame, frame.f_lineno, frame.f_lasti) for frame in lines]
+    if not parts:
+        return tuple(places)
+    return tuple(
+        _named(place, frame, parts) if place.own else place for place, frame in zip(places, lines, strict=True)
+    )
 
 
 def place_at(frame: FrameType, line: int, instruction: int) -> Place:
-    """A place of a frame that has gone on since, as a traceback knows it."""
-    return _place(frame, line, instruction, {})
+    """A place of a frame, which may have gone on since, as a traceback knows it."""
+    return _place(frame.f_code, line, instruction)
 
 
-def _place(frame: FrameType, line: int, instruction: int, parts: dict[str, nn.Module]) -> Place:
-    code = frame.f_code
-    site = Site(code.co_filename, line, code.co_qualname)
-    names = {part: name for part, module in parts.items() if (name := _name(frame, module))} if site.own else {}
-    return Place(site.file, line, site.function, site.own, code.co_firstlineno, _span(code, instruction), names)
+def _named(place: Place, frame: FrameType, parts: dict[str, nn.Module]) -> Place:
+    names = {part: name for part, module in parts.items() if (name := _name(frame, module))}
+    return replace(place, names=names)
 
 
 @lru_cache(maxsize=4096)
+def _place(code: CodeType, line: int, instruction: int) -> Place:
+    site = Site(code.co_filename, line, code.co_qualname)
+    return Place(site.file, line, site.function, site.own, code.co_firstlineno, _span(code, instruction))
+
+
 def _span(code: CodeType, instruction: int) -> tuple[int, int, int, int] | None:
     line, end, column, end_column = next(islice(code.co_positions(), max(instruction, 0) // 2, None), (None,) * 4)
     if line is None or end is None or column is None or end_column is None:

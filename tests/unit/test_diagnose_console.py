@@ -1,0 +1,79 @@
+"""What a person sees, and what machines read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.console.diagnosed import lines_of, show_diagnosis
+from harness.diagnose.findings import Diagnosis, Exit, Finding
+from harness.errors import StoreError
+from harness.model import Device
+from tests.watched import findings
+
+PROGRAM = """
+def validate(net):
+    net.eval()
+    with torch.no_grad():
+        net(x)
+
+net = Net().train()
+for epoch in range(3):
+    for batch in [x, x]:
+        net(batch).sum().backward()  # \x1b[31m red
+    validate(net)
+"""
+
+
+def diagnosis(found: tuple[Finding, ...] = (), **changes: Any) -> Diagnosis:
+    plain: dict[str, Any] = {"device": Device.CPU, "exit": Exit(0), "forwards": 9, "cudnn_forwards": 6, "backwards": 6}
+    return Diagnosis(findings=found, **plain | changes)
+
+
+def test_a_finding_reads_like_a_compilers_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = findings(tmp_path, PROGRAM)
+    show_diagnosis(diagnosis(found), None)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "\x1b" not in err
+    lines = err.splitlines()
+    assert lines[1].startswith("harness diagnose: 1 error on a GPU; saw 9 RNN forwards, 6 of them with a graph")
+    assert "error on a GPU: eval-after-epoch: " in err
+    assert "RNN: LSTM 'rnn' of Net (" in err
+    assert "its 4th forward, in the 3rd backward pass that reached it; 4 times in all" in err
+    at = lines.index(next(line for line in lines if "put into eval mode: eval() on Net" in line))
+    assert f"{tmp_path}/program.py:" in lines[at]
+    assert lines[at + 1].endswith("|     net.eval()")
+    assert any(line.startswith("        +     net.train()") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "nothing wrong; saw 9 RNN forwards"),
+        ({"forwards": 0}, "no RNN ran"),
+        ({"device": Device.STUB}, "on stub (PyTorch's CUDA code with no GPU behind it)"),
+    ],
+)
+def test_silence_says_what_it_looked_at(changes: dict[str, Any], words: str) -> None:
+    assert any(words in line for line in lines_of(diagnosis(**changes)))
+
+
+def test_the_json_is_as_the_docs_have_it(tmp_path: Path) -> None:
+    found = findings(tmp_path, PROGRAM)
+    target = tmp_path / "d.json"
+    show_diagnosis(diagnosis(found, notes=("limited",)), str(target))
+    told = json.loads(target.read_text())
+    documented = (Path(__file__).parents[2] / "docs" / "diagnose.md").read_text()
+    (finding,) = told["findings"]
+    for key in (*told, *finding, *finding["switch"], *finding["count"], *finding["cure"], *finding["cure"]["edits"][0]):
+        assert f'"{key}"' in documented, key
+    assert (told["notes"], finding["count"]) == (["limited"], {"forward": 4, "backward": 3, "times": 4})
+
+
+def test_json_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    with pytest.raises(StoreError):
+        show_diagnosis(diagnosis(), str(tmp_path))
