@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import time
 from collections.abc import Iterator
@@ -45,18 +46,20 @@ def journal_facts(store: Store) -> Iterator[Fact]:
 
 @contextmanager
 def _folder(there: Path) -> Iterator[RunFolder]:
-    """A run's folder in ``there``. It is removed with one open file at a time: there may not be more."""
+    """A run's folder in ``there``, removed by the names of its files: there may be no descriptor left to list them."""
     outer = Path(tempfile.mkdtemp(prefix=".harness-doctor-", dir=there))
     run = RunFolder(outer / "doctor")
     try:
         yield run
     finally:
         with suppress(OSError):
-            for file in list(run.path.iterdir()):
-                file.unlink()
+            for file in (run.plan, run.records, run.lock):
+                file.unlink(missing_ok=True)
             run.path.rmdir()
         with suppress(OSError):
             outer.rmdir()
+        if outer.exists():  # files that a journal did not have when this was written
+            shutil.rmtree(outer, ignore_errors=True)
 
 
 def _tear(run: RunFolder) -> tuple[str, float]:

@@ -360,6 +360,21 @@ def test_a_journal_that_loses_something_is_a_warning(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_nothing_is_left_where_no_folder_can_be_listed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without a descriptor a file can still be removed by its name, and no folder can be listed."""
+
+    def none_left(*_: object, **__: object) -> None:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(journal, "read_records", none_left)
+    with monkeypatch.context() as patch:
+        for name in ("listdir", "scandir"):
+            patch.setattr(os, name, none_left)
+        (fact,) = journal.journal_facts(Store(tmp_path))
+    assert (fact.state, "too many open files" in fact.text) == (State.WARNING, True)
+    assert list(tmp_path.iterdir()) == []
+
+
 # Software, driver, PyTorch
 
 
