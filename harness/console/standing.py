@@ -11,8 +11,12 @@ import click
 from harness.campaign import Standing, State, Todo, Unreadable, standing, standings
 from harness.model import Outcome, Plan
 from harness.quoting import one_line
-from harness.sittings import Sitting
+from harness.sittings import Sitting, word
 from harness.store.layout import Store
+
+
+_SHOWN = ("harness", "torch", "python", "system")
+"""Of a sitting's environment; `--json` has all of it."""
 
 
 def show_standings(store: Store, run: str | None, *, every: bool, as_json: bool) -> None:
@@ -69,8 +73,7 @@ def standing_lines(found: Standing) -> Iterator[str]:
         yield f"{replaced} earlier attempts were made again; the latest of each is counted"
     if found.strays:
         yield f"{found.strays} records belong to nothing that was planned"
-    if len(found.sittings) > 1:
-        yield from ("", *(line for sitting in found.sittings for line in _sitting_lines(sitting)))
+    yield from ("", *(line for sitting in found.sittings for line in _sitting_lines(sitting)))
     yield from _next(found)
 
 
@@ -88,6 +91,14 @@ def _state_words(found: Standing) -> str:
 def _sitting_lines(sitting: Sitting) -> Iterator[str]:
     command = f": {one_line(' '.join(sitting.command))}" if sitting.command else ""
     yield f"sitting {sitting.number}, {sitting.started}{command}"
+    facts = [f"{name} {word(sitting.environment[name])}" for name in _SHOWN if sitting.environment.get(name)]
+    commit = sitting.environment.get("git_commit")
+    if commit:
+        facts.append(
+            f"commit {str(commit)[:12]}{' and uncommitted changes' * bool(sitting.environment.get('git_dirty'))}"
+        )
+    if facts:
+        yield f"  made with {one_line(', '.join(facts))}"
     for difference in sitting.differences:
         yield f"  other than in sitting 1: {one_line(difference)}"
 

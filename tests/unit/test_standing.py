@@ -91,6 +91,10 @@ def test_an_unfinished_run_says_what_is_missing_and_what_to_do(tmp_path: Path, m
     assert f"run {PLAN.run}: matrix, planned {PLAN.created}; unfinished, 3 of 12 attempts are missing" in told.out
     table = {line.split()[0]: line.split()[1:4] for line in told.out.splitlines() if line.startswith(("stub", "cpu"))}
     assert table == {"stub": ["4", "4", "0"], "cpu": ["8", "5", "3"]}
+    assert (
+        f"sitting 1, {PLAN.created}: harness run matrix\n"
+        "  made with harness 0.1.0, system Linux x86_64, commit 0123abc\n" in told.out
+    )
     assert "sitting 2, 2026-03-02T10:00:00+00:00: harness x\n  other than in sitting 1: torch 1, now 2\n" in told.out
     assert f"`harness run matrix --resume {PLAN.run}` finishes it" in told.out
 
