@@ -64,9 +64,7 @@ def _main() -> int:
     except HarnessError as error:
         return _told(str(error), error.advice, error.exit_code)
     except click.ClickException as error:
-        with _unheard():
-            error.show()
-        return error.exit_code
+        return _shown(error)
     except (KeyboardInterrupt, click.Abort) as error:
         left = isinstance(error, LeftAtOnceError)
         return _told(LeftAtOnceError.sentence if left else "interrupted", LeftAtOnceError.advice if left else "", 130)
@@ -88,6 +86,14 @@ def _advice(error: OSError) -> str:
     except OSError:
         return "The current folder was deleted; change to another."
     return "Is the disk full, or the place not yours to write to?"
+
+
+def _shown(error: click.ClickException) -> int:
+    if isinstance(error, click.UsageError) and error.ctx is None:  # Click knows of no usage to show with it
+        return _told(error.format_message().rstrip("."), "`harness --help` shows what can be asked for.", 2)
+    with _unheard():
+        error.show()
+    return error.exit_code
 
 
 def _told(sentence: str, advice: str, code: int) -> int:

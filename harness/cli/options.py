@@ -12,6 +12,14 @@ if TYPE_CHECKING:
     from harness.campaign import Conditions, Selection
     from harness.store.layout import Store
 
+
+def _given(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """Refuse an empty value: a shell's unset variable, taken for the default, would mean what nobody asked for."""
+    if value == "":
+        raise click.BadParameter("it is empty; leave the option out for the default")
+    return value
+
+
 DEVICE = click.option(
     "--device",
     type=click.Choice(["auto", "cuda", "stub", "cpu"]),
@@ -28,12 +36,18 @@ OVERRIDES = click.option(
 GLOBS = click.option("-k", "globs", multiple=True, metavar="GLOB", help="Only variants whose label matches.")
 NO_TRACKING = click.option("--no-tracking", is_flag=True, help="Leave MLflow alone; `harness sync` can write it later.")
 TRACKING_URI = click.option(
-    "--tracking-uri", metavar="URI", help="Another MLflow store or server. [default: mlflow.db in the store]"
+    "--tracking-uri",
+    metavar="URI",
+    callback=_given,
+    help="Another MLflow store or server. [default: mlflow.db in the store]",
 )
 
-RUN = click.option("--run", "run_id", metavar="RUN", help="Which run. [default: the latest]")
+RUN = click.option("--run", "run_id", metavar="RUN", callback=_given, help="Which run. [default: the latest]")
 EXPECTED = click.option(
-    "--expected", metavar="NAME|FILE", help="Other expectations than experiments/expected.yaml, or those that ship."
+    "--expected",
+    metavar="NAME|FILE",
+    callback=_given,
+    help="Other expectations than experiments/expected.yaml, or those that ship.",
 )
 
 

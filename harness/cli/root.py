@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +33,21 @@ class Commands(click.Group):
             return super().invoke(ctx)
 
 
+class _Folder(click.Path):
+    """A folder that has a name: an empty one, as a shell's unset variable leaves it, is not the current folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """See ``click.Path``."""
+        if value == "":
+            self.fail("it is empty; leave the option out for the current folder", param, ctx)
+        try:
+            folder = Path(os.fsdecode(super().convert(value, param, ctx)))
+            folder.is_dir()
+        except (OSError, ValueError):  # too long for this system, or with a null byte
+            self.fail("it is no path that this system knows", param, ctx)
+        return folder
+
+
 @contextmanager
 def _noticing_readers() -> Iterator[None]:
     try:
@@ -44,7 +60,7 @@ def _noticing_readers() -> Iterator[None]:
 @click.version_option(harness.__version__, prog_name="harness")
 @click.option(
     "--store",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=_Folder(file_okay=False, path_type=Path),
     envvar="HARNESS_STORE",
     default=Path(),
     help="Folder for mlflow.db and mlruns/. [default: the current folder; also HARNESS_STORE]",

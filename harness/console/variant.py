@@ -12,7 +12,7 @@ import click
 
 from harness.console.measurements import block_line, exactness_lines, measured_lines, plain
 from harness.console.words import device_words, placement_lines, rule_line, sighting_line
-from harness.errors import UsageError
+from harness.errors import NothingSelectedError, UsageError
 from harness.matrix.axes import AXES
 from harness.matrix.expand import Expansion, select
 from harness.matrix.naming import UnknownVariantError, from_label, in_matrices, is_key, with_key
@@ -25,6 +25,8 @@ from harness.repro.script import script_of
 from harness.results import Result, results_of
 from harness.store.journal import read_plan, read_records
 from harness.store.layout import RunFolder, Store
+
+ELSEWHERE = "--run RUN looks in another run."
 
 MOST_LISTED = 40
 """How many variants a glob lists; more than fit a screen are rather narrowed."""
@@ -54,11 +56,7 @@ def show_variant(folder: RunFolder, text: str) -> None:
         NothingSelectedError: no label matches.
     """
     plan, records = read_plan(folder), read_records(folder)
-    if is_key(text):
-        found: tuple[Variant, ...] = (with_key(plan.variants, text, f"run {plan.run}"),)
-    else:
-        exact = tuple(variant for variant in plan.variants if variant.label == text)
-        found = exact or select(Expansion(plan.variants, ()), (text,)).variants
+    found = _found(plan, text)
     if len(found) == 1:
         return _echo(variant_lines(plan, found[0], records))
     for variant in found[:MOST_LISTED]:
@@ -66,6 +64,18 @@ def show_variant(folder: RunFolder, text: str) -> None:
         click.echo(f"{variant.key}  {variant.label}  ({outcomes})")
     more = f", the first {MOST_LISTED} of them above" if len(found) > MOST_LISTED else ""
     return click.echo(f"{len(found)} variants match{more}; `harness show KEY` has everything about one", err=True)
+
+
+def _found(plan: Plan, text: str) -> tuple[Variant, ...]:
+    where = f"run {plan.run}"
+    try:
+        if is_key(text):
+            return (with_key(plan.variants, text, where),)
+        exact = tuple(variant for variant in plan.variants if variant.label == text)
+        return exact or select(Expansion(plan.variants, ()), (text,)).variants
+    except (UnknownVariantError, NothingSelectedError) as error:
+        sentence = str(error) if where in str(error) else f"{error} in {where}"
+        raise type(error)(sentence, f"{error.advice} {ELSEWHERE}") from error
 
 
 def show_script(store: Store, text: str, run: str | None) -> None:
@@ -83,17 +93,22 @@ def _case(store: Store, text: str, run: str | None) -> Case:
         raise UsageError(f"{text!r} is neither a key nor a label", "`harness plan` lists both; a label has axis=value.")
     labelled = None if is_key(text) else from_label(text)
     key = labelled.key if labelled else text
+    searched = ""
     if run is not None or store.runs():
         folder = store.find(run)
         plan = read_plan(folder)
         try:
             return case_of(plan, with_key(plan.variants, key, f"run {plan.run}"), read_records(folder))
-        except UnknownVariantError:
+        except UnknownVariantError as error:
             if run is not None:
-                raise
+                raise UnknownVariantError(str(error), f"{error.advice} {ELSEWHERE}") from error
+            searched = f"run {plan.run}, the latest, or in "
     if labelled:
         return Case(labelled, Settings(), "Default settings")
-    name, settings, variant = in_matrices(key)
+    try:
+        name, settings, variant = in_matrices(key, searched)
+    except UnknownVariantError as error:
+        raise UnknownVariantError(str(error), f"{error.advice} {ELSEWHERE}" if searched else error.advice) from error
     return Case(variant, settings, f"Matrix {name}")
 
 

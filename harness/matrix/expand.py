@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from harness.errors import NothingSelectedError, UsageError
-from harness.matrix.axes import AXES, full_label, make_variant, spec_of
+from harness.matrix.axes import AXES, full_label, make_variant, shown, spec_of
 from harness.matrix.document import MatrixDocument
 from harness.matrix.rules import impossible
 from harness.model import Exclusion, Value, Variant
@@ -72,7 +72,10 @@ def select(expansion: Expansion, globs: Sequence[str]) -> Expansion:
 
     Raises:
         NothingSelectedError: no variant matches; the advice shows a label.
+        UsageError: a glob is empty, and would match everything.
     """
+    if "" in globs:
+        raise UsageError("an empty pattern names no variant", "Write a part of a label, such as cell=gru.")
     if not globs:
         if not expansion.variants:
             raise NothingSelectedError("the matrix has no variant left", _why_empty(expansion))
@@ -81,7 +84,7 @@ def select(expansion: Expansion, globs: Sequence[str]) -> Expansion:
     chosen = tuple(v for v in expansion.variants if _matches(v, patterns))
     if not chosen:
         example = f"Labels look like {expansion.variants[0].label!r}." if expansion.variants else _why_empty(expansion)
-        raise NothingSelectedError(f"no variant matches {' or '.join(map(repr, globs))}", example)
+        raise NothingSelectedError(f"no variant matches {' or '.join(map(shown, globs))}", example)
     return replace(expansion, variants=chosen)
 
 

@@ -67,8 +67,10 @@ def from_label(text: str) -> Variant:
     return make_variant(axes)
 
 
-def in_matrices(text: str) -> tuple[str, Settings, Variant]:
+def in_matrices(text: str, besides: str = "") -> tuple[str, Settings, Variant]:
     """The variant with the key ``text`` in any matrix that can be named: the matrix, its settings, the variant.
+
+    ``besides`` says in words where it was looked for before.
 
     Raises:
         UsageError: no matrix has it, several variants begin like it, or a matrix file is malformed.
@@ -76,6 +78,6 @@ def in_matrices(text: str) -> tuple[str, Settings, Variant]:
     documents = {name: read_matrix(name)[1] for name in names()}
     variants = {name: expand(document).variants for name, document in documents.items()}
     everything = (variant for planned in variants.values() for variant in planned)
-    variant = with_key(everything, text, f"the matrices {', '.join(variants)}")
+    variant = with_key(everything, text, f"{besides}the matrices {', '.join(variants)}")
     name = next(name for name, planned in variants.items() if variant in planned)
     return name, documents[name].settings.settings(), variant

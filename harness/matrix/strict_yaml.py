@@ -18,9 +18,26 @@ Path = tuple[int | str, ...]
 
 MEND = "Mend the file."
 
+MOST_NODES = 20_000
+"""Values and keys of one file; the largest that people write have some hundreds."""
+
+
+class _TooManyError(yaml.MarkedYAMLError):
+    """A file that is YAML, and too much of it."""
+
 
 class _Loader(yaml.SafeLoader):
     """Names the line of a scalar that looks like a date or number and is none, such as 2020-13-45 or ``!!int ""``."""
+
+    nodes = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """See PyYAML, which would read for minutes what nobody has written by hand."""
+        self.nodes += 1
+        if self.nodes > MOST_NODES:
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise _TooManyError(None, None, f"it has more than {MOST_NODES:,} keys and values", mark)
+        return super().compose_node(parent, index)
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         """See PyYAML, whose own constructors raise whatever they run into."""
@@ -44,7 +61,8 @@ def parse(text: str, source: str, refuse: type[UsageError]) -> tuple[yaml.Node |
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         problem = _one_line(error.problem or error)
-        raise refuse(f"{source}, line {line}: not YAML: {problem}", MEND) from error
+        what = "" if isinstance(error, _TooManyError) else "not YAML: "
+        raise refuse(f"{source}, line {line}: {what}{problem}", MEND) from error
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         problem = f"the character U+{ord(text[error.position]):04X} is not allowed"

@@ -16,7 +16,7 @@ from harness.errors import JournalError, RunNotFoundError, UsageError
 from harness.files import explained
 from harness.model import Plan, Record
 from harness.store.journal import read_plan, read_records
-from harness.store.layout import LATEST, RunFolder, Store
+from harness.store.layout import LATEST, RunFolder, Store, shown
 from harness.store.planned import planning
 from harness.wire import NewerSchemaError, load
 
@@ -34,7 +34,7 @@ def read_run(store: Store, text: str) -> tuple[Plan, tuple[Record, ...]]:
         UsageError: the path leads to something else.
         JournalError: the run is damaged, or was written by a newer harness.
     """
-    path = Path(text).expanduser()
+    path = _path(text)
     if text == LATEST or text in store.runs() or not _is_path(text, path):
         folder = store.find(text)
         return read_plan(folder), read_records(folder)
@@ -48,6 +48,18 @@ def read_run(store: Store, text: str) -> tuple[Plan, tuple[Record, ...]]:
     if not path.is_file():  # a pipe would be waited for, and /dev/zero has no end
         raise UsageError(f"{path} is no file", _HOW)
     return _read_reference(path)
+
+
+def _path(text: str) -> Path:
+    """``text`` as a path that the system can be asked about."""
+    try:
+        path = Path(text).expanduser()
+        path.exists()
+    except (OSError, ValueError, RuntimeError) as error:  # too long, a null byte, nobody's home
+        raise RunNotFoundError(
+            f"there is no run {shown(text)}", "Name a run, a run's folder, or a reference file."
+        ) from error
+    return path
 
 
 def _is_path(text: str, path: Path) -> bool:

@@ -37,7 +37,8 @@ LOCK_PATIENCE_S = 60.0
 """How long to wait while another process makes the store."""
 
 _DATABASES = frozenset({"sqlite", "postgresql", "mysql", "mssql"})
-_SERVERS = frozenset({"http", "https", "databricks", "databricks-uc", "uc"})
+_WEB = frozenset({"http", "https"})
+_SERVERS = _WEB | {"databricks", "databricks-uc", "uc"}
 _ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     # A server that died is to cost a run a caveat, not the quarter of an hour that MLflow would try for.
@@ -101,7 +102,9 @@ def check_tracking(store: Store) -> None:
 def _check_uri(uri: str) -> None:
     scheme = uri.partition(":")[0].lower() if ":" in uri else ""
     dialect = scheme.partition("+")[0]
-    if uri.lower() in _SERVERS or dialect in _DATABASES or scheme in _SERVERS:
+    if scheme in _WEB and not re.match(r"https?://[^/\s]", uri, re.IGNORECASE):
+        raise UsageError(f"{public(uri)!r} names no server", "Write it like http://HOST:PORT.")
+    if uri.lower() in _SERVERS - _WEB or dialect in _DATABASES or scheme in _SERVERS:
         # Of two versions of SQLAlchemy one reads %20 as a space and one as it stands: they would open different files.
         if dialect == "sqlite" and not re.fullmatch(r"sqlite(\+\w+)?:///([^?\x00%]|%(?![0-9a-f]{2}))+", uri, re.I):
             raise UsageError(

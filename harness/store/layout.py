@@ -178,7 +178,7 @@ class Store:
         if matches:
             raise RunNotFoundError(f"{len(matches)} runs begin with {text!r}", f"Say which: {_some(matches)}.")
         self.latest()
-        raise RunNotFoundError(f"there is no run {_shown(text)} in {self.root}", _nearest(text, runs))
+        raise RunNotFoundError(f"there is no run {shown(text)} in {self.root}", _nearest(text, runs))
 
     def refuse_old_file_store(self) -> None:
         """Stop before MLflow does, where an older MLflow left a plain-file store that new ones refuse to open.
@@ -198,7 +198,8 @@ class Store:
                 )
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
+    """``text``, which a person gave for a run, as a message quotes it."""
     return repr(text if len(text) <= 80 else text[:77] + "...")
 
 
