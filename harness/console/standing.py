@@ -14,7 +14,6 @@ from harness.quoting import one_line
 from harness.sittings import Sitting, word
 from harness.store.layout import Store
 
-
 _SHOWN = ("harness", "torch", "python", "system")
 """Of a sitting's environment; `--json` has all of it."""
 
