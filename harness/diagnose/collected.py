@@ -43,9 +43,14 @@ def prepare(folder: Path) -> None:
 
 def collect(folder: Path) -> Collected:
     """What is in ``folder``; a line that a dying process did not finish counts as none."""
-    words = memoryview((folder / COUNTS).read_bytes()).cast("Q")
+    try:
+        words = memoryview((folder / COUNTS).read_bytes()).cast("Q")
+        lines = (folder / NOTES).read_bytes().splitlines()
+    except OSError as error:
+        none = dict.fromkeys(range(Count.TIMES + MOST_FACTS), 0)
+        return Collected(counts=none, failed=f"the notes are gone, as if the script had removed them ({error})")
     found = Collected(counts=dict(enumerate(words)))
-    for line in (folder / NOTES).read_bytes().splitlines():
+    for line in lines:
         try:
             content = json.loads(line)
         except ValueError:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from harness.diagnose.collected import Collected, collect, prepare
 from harness.diagnose.device import Place, choose
-from harness.diagnose.facts import VARIABLE, Count
+from harness.diagnose.facts import MOST_FACTS, VARIABLE, Count
 from harness.diagnose.findings import Diagnosis, Exit
 from harness.diagnose.reading import findings_of
 from harness.errors import HarnessError, UsageError
@@ -37,7 +37,7 @@ def diagnose(command: Sequence[str], device: str = "auto") -> Diagnosis:
     """
     _check(command)
     place = choose(device, os.environ)
-    with tempfile.TemporaryDirectory(prefix="harness-diagnose-") as name:
+    with tempfile.TemporaryDirectory(prefix="harness-diagnose-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         prepare(folder)
         status = _run([sys.executable, *command], place.environment | _orders(folder, place.environment))
@@ -100,11 +100,13 @@ def _limits(found: Collected, device: Device) -> list[str]:
     notes = []
     forwards = found.count(Count.FORWARDS)
     if found.failed is not None:
-        notes.append(f"The watching failed, for a fault in harness itself; what follows may be missing: {found.failed}")
+        notes.append(f"The watching ended early, so that findings may be missing: {found.failed}")
     elif not found.count(Count.ATTACHED):
         notes.append("The script did not import PyTorch in its own process, so no RNN was seen.")
     elif not forwards:
         notes.append("No nn.RNN, nn.LSTM or nn.GRU ran (the *Cell classes, which cuDNN never runs, are not counted).")
+    if len(found.facts) == MOST_FACTS:
+        notes.append(f"Only the first {MOST_FACTS} findings are told.")
     if found.count(Count.FORKED_FORWARDS):
         notes.append("RNNs ran in processes that the script forked too; those are not watched.")
     if device is Device.STUB:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.command import Ended, assert_sentence_and_advice, environment, harness
+from tests.contract.command import Ended, assert_sentence_and_advice, environment, harness, started
 
 CPU = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
 SAYS = "\nharness diagnose: "
@@ -170,6 +171,46 @@ def test_what_runs_in_a_forked_process_is_told_to_be_unseen(tmp_path: Path) -> N
     assert ended.code == 0
     assert (diagnosis["forwards"], diagnosis["findings"]) == (0, [])
     assert any("processes that the script forked" in note for note in diagnosis["notes"])
+
+
+def test_a_script_that_removes_our_notes_still_ends_as_it_does(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(
+        "import glob, shutil, tempfile, torch\n"
+        "for folder in glob.glob(tempfile.gettempdir() + '/harness-diagnose-*'):\n    shutil.rmtree(folder)\n"
+        f"{EVAL_BACKWARD}\nraise ValueError('its own')\n"
+    )
+    env = {"TMPDIR": str(tmp_path)}
+    ended, diagnosis = diagnosed("script.py", cwd=tmp_path, env=env)
+    assert (ended.code, diagnosis["findings"]) == (1, [])
+    assert ended.err.partition(SAYS)[0].endswith("ValueError: its own\n")
+    assert "the notes are gone" in diagnosis["notes"][0]
+
+
+def test_another_sitecustomize_is_not_stood_in_front_of(tmp_path: Path) -> None:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text("print('theirs')")
+    (tmp_path / "script.py").write_text("import os, sys; print(os.environ['PYTHONPATH'], sys.modules['sitecustomize'])")
+    ended, _ = diagnosed("script.py", cwd=tmp_path, env={"PYTHONPATH": str(folder)})
+    assert ended.out == f"theirs\n{folder} <module 'sitecustomize' from '{folder}/sitecustomize.py'>\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_what_ends_the_command_ends_the_script_and_is_told(tmp_path: Path, number: signal.Signals) -> None:
+    # As `sleep` in a shell script would have it: SIGINT is for whoever handles it, the others end the process.
+    (tmp_path / "script.py").write_text(
+        "import signal, time\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "print('ready', flush=True)\ntime.sleep(60)\n"
+    )
+    with started("diagnose", "--device", "cpu", "script.py", cwd=tmp_path) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        # A terminal tells the whole group of Ctrl-C; other signals come to the command alone.
+        (os.killpg if number is signal.SIGINT else os.kill)(process.pid, number)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert "harness diagnose: no RNN ran" in err
+    assert ("KeyboardInterrupt" in err) is (number is signal.SIGINT)
 
 
 def test_json_on_stdout_comes_after_the_scripts_own(tmp_path: Path) -> None:

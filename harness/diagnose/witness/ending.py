@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -25,13 +26,14 @@ def watch_ending(watcher: Watcher, notes: Notes) -> None:
     main, thread = sys.excepthook, threading.excepthook
 
     def in_main(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> Any:
-        if watcher.active:
+        with suppress(Exception):  # whatever is wrong with us, the error is told as ever
             notes.ended_by(kind.__name__, str(error))
             look_at(watcher, error, trace)
-        return main(kind, error, _without_us(error, trace))
+            trace = _without_us(error, trace)
+        return main(kind, error, trace)
 
     def in_thread(arguments: Any) -> Any:
-        if watcher.active and arguments.exc_value is not None:
+        with suppress(Exception):
             look_at(watcher, arguments.exc_value, arguments.exc_traceback)
             _without_us(arguments.exc_value, arguments.exc_traceback)
         return thread(arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
@@ -51,7 +52,8 @@ def _named(place: Place, frame: FrameType, parts: dict[str, nn.Module]) -> Place
 @lru_cache(maxsize=4096)
 def _place(code: CodeType, line: int, instruction: int) -> Place:
     site = Site(code.co_filename, line, code.co_qualname)
-    return Place(site.file, line, site.function, site.own, code.co_firstlineno, _span(code, instruction))
+    file = site.file if site.file.startswith("<") else os.path.abspath(site.file)  # noqa: PTH100 - links stay
+    return Place(file, line, site.function, site.own, code.co_firstlineno, _span(code, instruction))
 
 
 def _span(code: CodeType, instruction: int) -> tuple[int, int, int, int] | None:

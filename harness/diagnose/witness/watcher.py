@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -48,7 +49,8 @@ def _undisturbing(method: Function) -> Function:
             method(self, *arguments)
         except Exception as fault:
             self.active = False
-            self.notes.failed(fault)
+            with suppress(OSError):  # the script may have removed the folder of our notes
+                self.notes.failed(fault)
 
     return cast("Function", watched)
 
