@@ -192,7 +192,8 @@ def test_another_sitecustomize_is_not_stood_in_front_of(tmp_path: Path) -> None:
     (folder / "sitecustomize.py").write_text("print('theirs')")
     (tmp_path / "script.py").write_text("import os, sys; print(os.environ['PYTHONPATH'], sys.modules['sitecustomize'])")
     ended, _ = diagnosed("script.py", cwd=tmp_path, env={"PYTHONPATH": str(folder)})
-    assert ended.out == f"theirs\n{folder} <module 'sitecustomize' from '{folder}/sitecustomize.py'>\n"
+    # Once for the command itself, once for the script.
+    assert ended.out == f"theirs\ntheirs\n{folder} <module 'sitecustomize' from '{folder}/sitecustomize.py'>\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
