@@ -66,8 +66,7 @@ def _main() -> int:
     except click.ClickException as error:
         return _shown(error)
     except (KeyboardInterrupt, click.Abort) as error:
-        left = isinstance(error, LeftAtOnceError)
-        return _told(LeftAtOnceError.sentence if left else "interrupted", LeftAtOnceError.advice if left else "", 130)
+        return _interrupted(error)
     except (ReaderLeftError, BrokenPipeError):
         raise
     except OSError as error:
@@ -86,6 +85,14 @@ def _advice(error: OSError) -> str:
     except OSError:
         return "The current folder was deleted; change to another."
     return "Is the disk full, or the place not yours to write to?"
+
+
+def _interrupted(error: BaseException) -> int:
+    """Click makes something else of what was raised, and one more Ctrl-C may have come on the way here."""
+    link: BaseException | None = error
+    while link is not None and not isinstance(link, LeftAtOnceError):
+        link = link.__cause__ or link.__context__
+    return _told(link.sentence, link.advice, 130) if link else _told("interrupted", "", 130)
 
 
 def _shown(error: click.ClickException) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import signal
+import sys
 from typing import NoReturn
 
 import pytest
 
-from harness import cli
+from harness import campaign, cli
 from harness.cli import entry
 from harness.errors import HarnessError, InterruptedRunError, LeftAtOnceError
 from harness.launch.stop import StopRequest
@@ -16,10 +17,11 @@ from harness.launch.stop import StopRequest
 def end_of(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> object:
     """The exit code of a command that raises ``error``."""
 
-    def fail(**_: object) -> NoReturn:
+    def fail(*_: object, **__: object) -> NoReturn:
         raise error
 
-    monkeypatch.setattr(entry.cli, "main", fail)
+    monkeypatch.setattr(sys, "argv", ["harness", "plan"])
+    monkeypatch.setattr(campaign, "choose", fail)
     with pytest.raises(SystemExit) as ended:
         cli.main()
     return ended.value.code
@@ -34,9 +36,22 @@ def test_asked_a_third_time_it_says_that_nothing_recorded_is_lost(
     with pytest.raises(LeftAtOnceError) as caught:
         stop.ask()
     assert end_of(caught.value, monkeypatch) == 130
-    sentence, advice = capsys.readouterr().err.splitlines()
+    sentence, advice = filter(None, capsys.readouterr().err.splitlines())
     assert sentence.startswith("harness: left at once: what was recorded is kept")
     assert "harness sync" in advice
+
+
+def test_a_fourth_time_changes_nothing_of_that(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        try:
+            raise LeftAtOnceError
+        finally:
+            raise KeyboardInterrupt
+    except KeyboardInterrupt as error:
+        assert end_of(error, monkeypatch) == 130
+    assert "left at once" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -50,7 +65,7 @@ def test_an_interruption_is_a_sentence(
     error: BaseException, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert end_of(error, monkeypatch) == 130
-    assert capsys.readouterr().err == said
+    assert capsys.readouterr().err.lstrip("\n") == said
 
 
 def test_once_all_is_said_there_is_nothing_left_to_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
