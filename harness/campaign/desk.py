@@ -51,9 +51,14 @@ class Books:
         return self._outstanding[key] <= 0
 
     @property
+    def outstanding(self) -> int:
+        """How many orders have not been carried out; one that was given up on the way is among them."""
+        return self._given_up + self._outstanding.total()
+
+    @property
     def finished(self) -> bool:
         """Whether every order has been carried out: a stop that came after the last of them has stopped nothing."""
-        return not self._given_up and all(self.is_settled(key) for key in self._outstanding)
+        return not self.outstanding
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,8 +114,9 @@ class Session:
     def _interrupted(self) -> InterruptedRunError:
         plan, path = self.books.plan, self.journal.folder.path
         again = f"harness run matrix --resume {plan.run}"
+        again_too = f", and {self.books.outstanding} were not made again" * (self.books.recorded == plan.attempts)
         return InterruptedRunError(
-            f"stopped: {self.books.recorded} of {plan.attempts} attempts are recorded in {path}",
+            f"stopped: {self.books.recorded} of {plan.attempts} attempts are recorded in {path}{again_too}",
             f"`harness report {plan.run}` shows them; "
             + ("the same command runs the program anew." if plan.is_program else f"`{again}` runs the others."),
         )

@@ -329,6 +329,18 @@ def test_a_stopped_resume_names_the_command_that_goes_on_and_that_one_finishes(h
     assert here.ears.sitting.number == 3
 
 
+def test_a_stop_among_attempts_that_are_made_again_says_how_many_were_not(here: Here) -> None:
+    plan = plan_of(devices=(Device.STUB,))
+    kept(here.store.root, plan, [replace(record, outcome=Outcome.CRASH) for record in first_records(plan)])
+    here.scripts[Device.STUB].play = stop_at(1)
+    with pytest.raises(
+        InterruptedRunError, match=r"3 of 3 attempts are recorded .* and 2 were not made again"
+    ) as caught:
+        here.go_on()
+    assert f"--resume {plan.run}" in caught.value.advice
+    assert here.tracking.endings == [(Ending.COMPLETE, 4)]
+
+
 def test_each_sitting_is_kept_with_what_it_was_made_with(here: Here) -> None:
     plan = plan_of()
     folder = kept(here.store.root, plan, first_records(plan)[:1])
