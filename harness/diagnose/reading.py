@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
+from dataclasses import replace
+
 from harness.diagnose import because, patterns
 from harness.diagnose.cures import cure_of
-from harness.diagnose.facts import Fact
+from harness.diagnose.facts import Fact, Place
 from harness.diagnose.findings import Finding, Kind, SwitchedAt
 from harness.placements import PLACEMENTS
 
@@ -23,9 +26,26 @@ _WANTS_TRAIN = (patterns.AFTER_EPOCH, patterns.BY_HELPER, patterns.BEFORE_BACKWA
 
 def findings_of(facts: list[Fact], times: dict[int, int]) -> tuple[Finding, ...]:
     """What the facts come to, what was raised first; ``times`` says how often each happened."""
-    found = [_finding(fact, times.get(fact.number, 1)) for fact in facts]
+    found = _merged(_finding(fact, times.get(fact.number, 1)) for fact in facts)
     order = list(Kind)
     return tuple(sorted(found, key=lambda finding: order.index(finding.kind)))
+
+
+def _merged(findings: Iterable[Finding]) -> list[Finding]:
+    """One finding for all that name the same lines and the same cure: only who called those lines differed."""
+    merged: dict[Hashable, Finding] = {}
+    for one in findings:
+        switch = one.switch and (_line(one.switch.place), one.switch.how, one.switch.through)
+        rnn = one.module, one.kind_of_rnn, one.root, one.path
+        key = one.kind, one.pattern, *rnn, _line(one.forward), _line(one.call), switch, one.cure
+        first = merged.setdefault(key, one)
+        if first is not one:
+            merged[key] = replace(first, times=first.times + one.times)
+    return list(merged.values())
+
+
+def _line(place: Place | None) -> tuple[str, int] | None:
+    return None if place is None else (place.file, place.line)
 
 
 def _finding(fact: Fact, times: int) -> Finding:
