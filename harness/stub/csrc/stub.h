@@ -23,6 +23,7 @@ STUB_INTERNAL const char *stub_refusal(void);
 /* settings.c: what the environment asks for, and where the device of a call is kept. */
 STUB_INTERNAL int stub_device_count(void);
 STUB_INTERNAL size_t stub_memory_size(void);
+STUB_INTERNAL int stub_wanted_fault(void);
 
 /* pages.c: memory that costs nothing until it is touched. */
 STUB_INTERNAL void *stub_map(size_t size);

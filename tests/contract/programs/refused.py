@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 
@@ -55,10 +56,35 @@ def backward_in_eval(device: str) -> None:
     rnn(torch.ones(3, 2, 4, device=device))[0].sum().backward()
 
 
+def illegal_access(device: str) -> None:
+    lose(device, "700")
+
+
+def device_assert(device: str) -> None:
+    lose(device, "710")
+
+
+def launch_failure(device: str) -> None:
+    lose(device, "719")
+
+
+def lose(device: str, error: str) -> None:
+    """As after a kernel that did what it must not: the error comes with whatever is asked for next, and stays."""
+    x = torch.ones(8, device=device)
+    os.environ["HARNESS_STUB_FAULT"] = error
+    try:
+        x.add_(1)
+    except RuntimeError:
+        del os.environ["HARNESS_STUB_FAULT"]
+        torch.cuda.synchronize()
+    raise AssertionError("the device still works")
+
+
 def nothing(device: str) -> None:
     torch.ones(8, device=device)
 
 
+STICKY = (illegal_access, device_assert, launch_failure)
 ACTS: dict[str, Callable[[str], None]] = {
-    act.__name__: act for act in (fourier, fourier_in_backward, inverse, backward_in_eval, nothing)
+    act.__name__: act for act in (fourier, fourier_in_backward, inverse, backward_in_eval, *STICKY, nothing)
 }

@@ -8,6 +8,14 @@ cudaError_t stub_fail(cudaError_t error) {
     return error;
 }
 
+/* A test may ask for an error that the kernels of a GPU can cause, by its number: HARNESS_STUB_FAULT=700 is an illegal
+ * access. As on a GPU, the process that met it has lost its device: all work and every wait after it fails likewise. */
+cudaError_t stub_lost(void) {
+    static int lost;
+    if (!lost) lost = stub_wanted_fault();
+    return lost ? stub_fail((cudaError_t)lost) : cudaSuccess;
+}
+
 cudaError_t cudaGetLastError(void) {
     cudaError_t error = last_error;
     last_error = cudaSuccess;
@@ -35,6 +43,9 @@ static const error_text texts[] = {
      "operation not permitted when stream is capturing"},
     {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",
      "operation failed due to a previous error during capture"},
+    {cudaErrorIllegalAddress, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
+    {cudaErrorAssert, "cudaErrorAssert", "device-side assert triggered"},
+    {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
     {cudaErrorIllegalState, "cudaErrorIllegalState", "the operation cannot be performed in the present state"},
 };
 

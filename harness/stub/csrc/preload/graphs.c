@@ -32,6 +32,8 @@ void stub_join_capture(stub_stream *stream, unsigned long long capture) {
 }
 
 cudaError_t stub_enqueue(cudaStream_t stream) {
+    cudaError_t lost = stub_lost();
+    if (lost) return lost;
     if (!stub_is_capturing(stream)) return cudaSuccess;
     if (broken) return stub_fail(cudaErrorStreamCaptureInvalidated);
     current_graph->nodes++;

@@ -8,6 +8,7 @@
 
 /* errors.c: the runtime keeps the last error of each thread until somebody asks for it; so does the stub. */
 STUB_INTERNAL cudaError_t stub_fail(cudaError_t error);
+STUB_INTERNAL cudaError_t stub_lost(void);
 
 /* device.c */
 STUB_INTERNAL int stub_current_device(void);

@@ -44,7 +44,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
 
 /* A capture forbids waiting for its own streams: on a GPU this is the error behind `.item()` inside torch.cuda.graph. */
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-    return stub_is_capturing(stream) ? stub_break_capture(stream) : cudaSuccess;
+    return stub_is_capturing(stream) ? stub_break_capture(stream) : stub_lost();
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
@@ -52,7 +52,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 }
 
 cudaError_t cudaDeviceSynchronize(void) {
-    return stub_any_capture() ? stub_break_capture(NULL) : cudaSuccess;
+    return stub_any_capture() ? stub_break_capture(NULL) : stub_lost();
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) {

@@ -16,6 +16,8 @@ int stub_device_count(void) {
     return count > STUB_MAX_DEVICES ? STUB_MAX_DEVICES : (int)count;
 }
 
+int stub_wanted_fault(void) { return (int)number_from("HARNESS_STUB_FAULT", 0); }
+
 size_t stub_memory_size(void) {
     return (size_t)number_from("HARNESS_STUB_MEMORY_GIB", 16) * STUB_GIB;
 }
