@@ -9,8 +9,9 @@ from harness.diagnose.because import where
 from harness.diagnose.edits import Edit, EditAction
 from harness.diagnose.facts import Fact
 from harness.diagnose.findings import Cure
-from harness.diagnose.handles import Handle, handle_of, import_edits, own_place, plain
-from harness.diagnose.source import Loop, Spot, first_line, fork
+from harness.diagnose.handles import Handle, handle_of, import_edits, own_place
+from harness.diagnose.restoring import restore_mode
+from harness.diagnose.source import Loop, Spot, assigns, fork
 
 _EVAL_GRADIENTS = "harness.eval_gradients({})"
 
@@ -23,7 +24,7 @@ def cure_of(fact: Fact, pattern: str) -> Cure:
         pattern = patterns.placement_of(fact)
     match pattern:
         case patterns.BY_HELPER:
-            return _restore_mode(fact) or _train_first(fact)
+            return restore_mode(fact) or _train_first(fact)
         case patterns.AFTER_EPOCH | patterns.BEFORE_BACKWARD:
             return _train_first(fact)
         case patterns.REUSED:
@@ -86,7 +87,7 @@ def _top(fact: Fact, handle: Handle) -> tuple[int, str]:
     switch = Spot(parting.left) if parting is not None and here else None
     # Where the switch has no function in common with the forward, it may come at any time.
     free = [loop for loop in spot.loops if parting is not None and not (switch and loop in switch.loops)]
-    free = [loop for loop in free if not _assigns(loop, handle.name) and not _rules_out(loop)]
+    free = [loop for loop in free if not assigns(loop, handle.name) and not _rules_out(loop)]
     target = _earlier(spot, switch, free[0] if free else _step(spot))
     where_it_goes = "before the loop over the batches, at" if free else "before the forward, at"
     return spot.whole_lines(target)[0], where_it_goes
@@ -111,59 +112,8 @@ def _earlier(spot: Spot, switch: Spot | None, target: ast.stmt) -> ast.stmt:
     """Where a condition in front of the target switches to eval mode, ``train()`` goes in front of the condition."""
     block = spot.block(target)
     before = block[: block.index(target)]
-    return (
-        next((one for one in switch.statements if one in before and isinstance(one, ast.If)), target)
-        if switch
-        else target
-    )
-
-
-def _assigns(loop: Loop, name: str) -> bool:
-    variable = name.partition(".")[0].partition("[")[0]
-    stored = [node for node in ast.walk(loop) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
-    return any(node.id == variable for node in stored)
-
-
-def _restore_mode(fact: Fact) -> Cure | None:
-    """The helper notes the mode that it finds and puts it back; None where its lines do not allow it."""
-    switch = fact.switch
-    place = own_place(switch.chain) if switch else None
-    parting = fork(switch.chain, patterns.entry_chain(fact)) if switch else None
-    if place is None or not switch or switch.how == "copied":
-        return None
-    # Without a common function the two ran in different threads, or the forward was called back by PyTorch.
-    if not parting.left_deeper if parting else patterns.entry_chain(fact):
-        return None
-    spot = Spot(place)
-    statement, call = spot.statements[-1] if spot.statements else None, spot.call
-    function = spot.function
-    if not (isinstance(statement, ast.Expr) and call and isinstance(call.func, ast.Attribute) and function):
-        return None
-    generates = any(isinstance(node, ast.Yield | ast.YieldFrom | ast.Await) for node in ast.walk(function))
-    block = spot.block(statement)
-    rest = block[block.index(statement) + 1 :]
-    first, last, together = spot.whole_lines(statement)
-    if generates or not rest or together != [statement] or not plain(call.func.value):
-        return None
-    model = ast.unparse(call.func.value)
-    end = rest[-1].end_lineno or rest[-1].lineno
-    edits = (
-        Edit(place.file, first, EditAction.INSERT_BEFORE, f"was_training = {model}.training"),
-        Edit(
-            place.file,
-            first_line(rest[0]),
-            EditAction.WRAP,
-            "try:",
-            end_line=end,
-            end=f"finally:\n    {model}.train(was_training)",
-        ),
-    )
-    del last
-    sentence = (
-        f"have {place.function} put back the mode that it finds: `was_training = {model}.training` before "
-        f"{place.file}:{first}, and `{model}.train(was_training)` when it is done."
-    )
-    return Cure("restore-mode", sentence, edits)
+    conditions = [one for one in switch.statements if one in before and isinstance(one, ast.If)] if switch else []
+    return conditions[0] if conditions else target
 
 
 def _no_grad(fact: Fact) -> Cure:

@@ -142,9 +142,8 @@ def _calls(statement: ast.stmt) -> list[ast.Call]:
 
 
 def _is_step(call: ast.Call) -> bool:
-    return (
-        isinstance(call.func, ast.Attribute) and call.func.attr == "step" and "sched" not in ast.unparse(call).lower()
-    )
+    named = isinstance(call.func, ast.Attribute) and call.func.attr in ("step", "optimizer_step")
+    return named and "sched" not in ast.unparse(call).lower()
 
 
 def _is_backward(call: ast.Call) -> bool:

@@ -184,9 +184,19 @@ def fork(left: tuple[Place, ...], right: tuple[Place, ...]) -> Fork | None:
     return None
 
 
+def assigns(loop: Loop, name: str) -> bool:
+    """Whether ``loop`` gives another value to the variable that the expression ``name`` begins with."""
+    variable = name.partition(".")[0].partition("[")[0]
+    stored = [node for node in ast.walk(loop) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    return any(node.id == variable for node in stored)
+
+
 def shares_loop(parting: Fork) -> bool:
-    """Whether a loop repeats both sides of the parting."""
-    if any(Spot(place).loops for place in parting.shared):
+    """Whether a loop of the program repeats both sides of the parting, and not what runs it, as pytest does."""
+    shared = list(parting.shared)
+    while shared and not shared[0].own:
+        del shared[0]
+    if any(Spot(place).loops for place in shared):
         return True
     left, right = Spot(parting.left).loops, Spot(parting.right).loops
     return any(one in right for one in left)

@@ -1,13 +1,15 @@
-"""Cures of programs that are laid out awkwardly: the edits find the right lines, and the result runs and is cured."""
+"""Cures of programs that are laid out awkwardly: the edits find the right lines, and the result is cured."""
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 import pytest
 
 from harness.diagnose import edits
 from harness.diagnose.edits import Edit, EditAction, apply_to
+from harness.diagnose.reading import findings_of
 from tests.watched import PRELUDE, cured, findings, seen
 
 IN_EVAL = {
@@ -28,7 +30,8 @@ IN_EVAL = {
     "closure": "def outer(inside):\n    def inner():\n        inside(x).sum().backward()\n    inner()\n\nouter(net)",
     "in a dict": "nets = {'a': nn.Sequential(net)}\nnets['a'].eval()\ndel net\nnets['a'](x).sum().backward()",
     "made on the spot": "def made():\n    return Net().eval()\n\nmade()(x).sum().backward()",
-    "coroutine": "import asyncio\nasync def step():\n    loss = net(x).sum()\n    loss.backward()\n\nasyncio.run(step())",
+    "coroutine": "import asyncio\nasync def step():\n    loss = net(x).sum()\n"
+    "    loss.backward()\n\nasyncio.run(step())",
     "called twice": "loss = net(x).sum() + net(2 * x).sum()\nloss.backward()",
     "the rnn itself": "rnn = net.rnn\nrnn(x)[0].sum().backward()",
     "its forward": "net.rnn.forward(x)[0].sum().backward()",
@@ -162,8 +165,6 @@ net = Net().train()
 
 @pytest.mark.parametrize("name", IN_TRAINING)
 def test_training_goes_on_in_train_mode(tmp_path: Path, name: str) -> None:
-    import textwrap
-
     found = findings(tmp_path, VALIDATE + textwrap.dedent(IN_TRAINING[name]))
     assert found
     assert {one.pattern for one in found} <= {"eval-after-epoch", "eval-by-helper"}
@@ -175,8 +176,6 @@ def test_an_import_goes_behind_the_future(tmp_path: Path) -> None:
     start = '"""What it is about."""\n\nfrom __future__ import annotations\n\n'
     program = f"{start}{PRELUDE}\nnet = Net().eval()\nnet(x).sum().backward()\n"
     found = seen(tmp_path, program)
-    from harness.diagnose.reading import findings_of
-
     (finding,) = findings_of(list(found.facts.values()), found.times)
     ((_, text),) = edits.apply(finding.cure.edits).items()
     assert text.startswith(f"{start}import harness\nimport torch\n")

@@ -80,10 +80,15 @@ def test_a_helper_in_mid_epoch_puts_the_mode_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("last", "cure"),
-    [("return", "restore-mode"), ("pass", "restore-mode"), ("net.eval()", "restore-mode"), ("yield", "train-first")],
+    [
+        ("return net(x)", "restore-mode"),
+        ("[one.tolist() for one in net(x)]", "restore-mode"),
+        ("return net", "train-first"),
+        ("yield net(x)", "train-first"),
+    ],
 )
 def test_a_helper_is_changed_only_where_that_is_simple(tmp_path: Path, last: str, cure: str) -> None:
-    call = "list(helper(net))" if last == "yield" else "helper(net)"
+    call = "list(helper(net))" if "yield" in last else "helper(net)"
     program = f"""
     def helper(net):
         net.eval()
@@ -99,19 +104,31 @@ def test_a_helper_is_changed_only_where_that_is_simple(tmp_path: Path, last: str
     assert cured(tmp_path, found) == ()
 
 
-def test_a_helper_of_one_line_leaves_the_cure_to_the_loop(tmp_path: Path) -> None:
-    found = only(
-        tmp_path,
-        """
-    def freeze(net):
-        net.eval()
+HELPERS = {
+    "one line": """
+def helper(net):
+    net.eval()
+""",
+    "module by module": """
+def helper(net):
+    for module in net.modules():
+        module.eval()
+        print(module)
+""",
+    "a context": """
+class helper:
+    def __init__(self, net):
+        self.net = net
+        self.net.eval()
+        print(self.net)
+""",
+}
 
-    net = Net().train()
-    for step in range(3):
-        net(x).sum().backward()
-        freeze(net)
-    """,
-    )
+
+@pytest.mark.parametrize("name", HELPERS)
+def test_what_is_no_helper_leaves_the_cure_to_the_loop(tmp_path: Path, name: str) -> None:
+    loop = "net = Net().train()\nfor step in range(3):\n    net(x).sum().backward()\n    helper(net)\n"
+    found = only(tmp_path, HELPERS[name] + loop)
     assert (found.pattern, found.cure.id) == ("eval-by-helper", "train-first")
     assert cured(tmp_path, found) == ()
 
@@ -313,6 +330,11 @@ def test_train_inside_forward(tmp_path: Path) -> None:
 
 def test_the_rnn_alone_in_train_without_dropout_is_no_train_in_forward(tmp_path: Path) -> None:
     assert findings(tmp_path, TRAIN_IN_FORWARD.format(switch="self.rnn.train()", dropout=0.0)) == ()
+
+
+def test_a_forward_that_puts_back_its_own_change_is_left_alone(tmp_path: Path) -> None:
+    program = TRAIN_IN_FORWARD.format(switch="was = self.training; self.eval(); self.train(was)", dropout=0.5)
+    assert findings(tmp_path, program.replace("net.eval()", "net.train()")) == ()
 
 
 FROZEN = """

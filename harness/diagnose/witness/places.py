@@ -15,7 +15,7 @@ from harness.modes.sites import Site, is_machinery, module_of
 
 _DEEPEST = 32
 
-Key = tuple[tuple[CodeType, int], ...]
+Key = tuple[tuple[str, CodeType, int], ...]
 """What tells one call stack from another."""
 
 
@@ -26,7 +26,8 @@ def outside(stack: list[FrameType]) -> list[FrameType]:
 
 def key_of(lines: list[FrameType]) -> Key:
     """What stays the same where the same lines call each other again."""
-    return tuple((frame.f_code, frame.f_lasti) for frame in lines)
+    # Code objects of equal files are equal: the name of the file tells them apart.
+    return tuple((frame.f_code.co_filename, frame.f_code, frame.f_lasti) for frame in lines)
 
 
 def chain_of(lines: list[FrameType], parts: dict[str, nn.Module] | None = None) -> Chain:
@@ -41,7 +42,7 @@ def chain_of(lines: list[FrameType], parts: dict[str, nn.Module] | None = None) 
 
 def place_at(frame: FrameType, line: int, instruction: int) -> Place:
     """A place of a frame, which may have gone on since, as a traceback knows it."""
-    return _place(frame.f_code, line, instruction)
+    return _place(frame.f_code.co_filename, frame.f_code, line, instruction)
 
 
 def _named(place: Place, frame: FrameType, parts: dict[str, nn.Module]) -> Place:
@@ -50,10 +51,10 @@ def _named(place: Place, frame: FrameType, parts: dict[str, nn.Module]) -> Place
 
 
 @lru_cache(maxsize=4096)
-def _place(code: CodeType, line: int, instruction: int) -> Place:
-    site = Site(code.co_filename, line, code.co_qualname)
-    file = site.file if site.file.startswith("<") else os.path.abspath(site.file)  # noqa: PTH100 - links stay
-    return Place(file, line, site.function, site.own, code.co_firstlineno, _span(code, instruction))
+def _place(file: str, code: CodeType, line: int, instruction: int) -> Place:
+    site = Site(file, line, code.co_qualname)
+    path = site.file if site.file.startswith("<") else os.path.abspath(site.file)  # noqa: PTH100 - links stay
+    return Place(path, line, site.function, site.own, code.co_firstlineno, _span(code, instruction))
 
 
 def _span(code: CodeType, instruction: int) -> tuple[int, int, int, int] | None:

@@ -10,7 +10,7 @@ from weakref import ref
 import torch
 from torch import nn
 
-from harness.diagnose.facts import SwitchFact
+from harness.diagnose.facts import Chain, SwitchFact
 from harness.diagnose.witness import surroundings
 from harness.diagnose.witness.arrivals import Arrivals
 from harness.diagnose.witness.forward import Forward
@@ -61,9 +61,12 @@ class Silent:
         rnn = next((one for one in through.modules() if isinstance(one, nn.RNNBase)), None)
         if rnn is None or (through is rnn and not has_own_dropout(rnn)):
             return
+        history, lines = self._histories.of(rnn), chain_of(outside(stack))
+        if not rnn.training and history.switched is not None and _in_one_function(history.switched.fact.chain, lines):
+            return  # it puts back what it had changed itself
         changed = not rnn.training and torch.is_grad_enabled()
-        fact = SwitchFact("train()", type(through).__name__, name_in(through, rnn) or "", chain_of(outside(stack)))
-        self._histories.of(rnn).forced = Forced(Switched(tick(), True, fact, ref(through)), changed)
+        fact = SwitchFact("train()", type(through).__name__, name_in(through, rnn) or "", lines)
+        history.forced = Forced(Switched(tick(), True, fact, ref(through)), changed)
 
     def ran_after_train(self, forward: Forward) -> None:
         """A forward ran, before which the ``forward()`` around it had called ``train()``."""
@@ -81,6 +84,11 @@ class Silent:
         told = replace(forward, switched=forced.switched)
         seen = replace(forward.seen, trained_here=trained_here, changed=forced.changed)
         self._notes.write(told.fact(number, "train-in-forward", seen))
+
+
+def _in_one_function(one: Chain, other: Chain) -> bool:
+    functions = [(chain[0].file, chain[0].starts) for chain in (one, other) if chain]
+    return len(functions) == 2 and functions[0] == functions[1]
 
 
 def has_own_dropout(rnn: nn.Module) -> bool:
