@@ -18,8 +18,8 @@ RESUME = click.option(
     is_flag=False,
     flag_value="latest",
     metavar="[RUN]",
-    help="Go on with a run: make the attempts that have no record, and those that --retry names. "
-    "[default: the latest unfinished run of a matrix]",
+    help="Go on with RUN, or with the latest unfinished run of a matrix: make the attempts that have no record, and "
+    "those that --retry names.",
 )
 RETRY = click.option(
     "--retry",
