@@ -6,6 +6,8 @@ import textwrap
 import threading
 from pathlib import Path
 
+import torch
+
 from harness.diagnose import edits
 from harness.diagnose.collected import Collected, collect, prepare
 from harness.diagnose.findings import Finding
@@ -42,6 +44,7 @@ def seen(folder: Path, program: str) -> Collected:
     failures: list[BaseException] = []
 
     def run() -> None:
+        torch.set_num_threads(1)  # a new thread would set up a pool of its own
         try:
             exec(compile(program, str(path), "exec"), {"__name__": "__main__"})
         except BaseException as error:
