@@ -9,9 +9,9 @@ from harness.diagnose.because import where
 from harness.diagnose.edits import Edit, EditAction
 from harness.diagnose.facts import Fact
 from harness.diagnose.findings import Cure
-from harness.diagnose.handles import Handle, handle_of, import_edits, own_place
+from harness.diagnose.handles import Handle, handle_of, handles, import_edits, own_place
 from harness.diagnose.restoring import restore_mode
-from harness.diagnose.source import Loop, Spot, assigns, fork
+from harness.diagnose.source import Fork, Loop, Spot, assigns, called_name, fork
 
 _EVAL_GRADIENTS = "harness.eval_gradients({})"
 
@@ -62,10 +62,10 @@ def _around(fact: Fact, name: str, context: str, purpose: str, *, needs: str) ->
 
 
 def _train_first(fact: Fact) -> Cure:
-    handle = handle_of(fact, inwards=False)
+    handle = _where_it_trains(fact)
     late = [call for call in fact.train_calls if call.when == "after-forward" and call.holds == "rnn"]
     moved = f" (the train() at {where(own_place(late[-1].chain))} is too late)" if late else ""
-    if handle is None or _switched_within(fact, handle):
+    if handle is None:
         return Cure("train-first", f"call train() on the model before this forward{moved}.")
     line, place = _top(fact, handle)
     code = f"{handle.name}.train()"
@@ -73,10 +73,26 @@ def _train_first(fact: Fact) -> Cure:
     return Cure("train-first", f"`{code}` {place} {handle.file}:{line}{moved}.", (edit,))
 
 
-def _switched_within(fact: Fact, handle: Handle) -> bool:
-    """Whether the line that is left to act on only calls what both switches the mode and runs the forward."""
+def _where_it_trains(fact: Fact) -> Handle | None:
+    """The innermost function around the forward that nothing but the training calls, or the one that does both.
+
+    None where the lines that are left to act on only call what both switches the mode and runs the forward.
+    """
     parting = fork(fact.switch.chain, patterns.entry_chain(fact)) if fact.switch else None
-    return parting is not None and handle.spot.place in parting.shared
+    found = list(handles(fact, inwards=False))
+    if parting is not None:
+        found = [one for one in found if one.spot.place not in parting.shared]
+        found = [one for one in found if one.spot.place == parting.right or not _called_elsewhere(fact, one)] or found
+    return found[0] if found else None
+
+
+def _called_elsewhere(fact: Fact, handle: Handle) -> bool:
+    """Whether others call the function of ``handle`` too: perhaps an evaluation, which has to stay in eval mode."""
+    depth = fact.chain.index(handle.spot.place)
+    name, tree = handle.spot.place.function.rpartition(".")[2], handle.spot.source.tree
+    caller = Spot(fact.chain[depth + 1]).call if depth + 1 < len(fact.chain) else None
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)] if tree else []
+    return any(called_name(call) == name for call in calls if call is not caller)
 
 
 def _top(fact: Fact, handle: Handle) -> tuple[int, str]:
@@ -85,12 +101,19 @@ def _top(fact: Fact, handle: Handle) -> tuple[int, str]:
     parting = fork(fact.switch.chain, patterns.entry_chain(fact)) if fact.switch else None
     here = parting is not None and (parting.right.file, parting.right.starts) == (spot.place.file, spot.place.starts)
     switch = Spot(parting.left) if parting is not None and here else None
-    # Where the switch has no function in common with the forward, it may come at any time.
-    free = [loop for loop in spot.loops if parting is not None and not (switch and loop in switch.loops)]
-    free = [loop for loop in free if not assigns(loop, handle.name) and not _rules_out(loop)]
+    free = _free_loops(fact, handle, parting, switch)
     target = _earlier(spot, switch, free[0] if free else _step(spot))
     where_it_goes = "before the loop over the batches, at" if free else "before the forward, at"
     return spot.whole_lines(target)[0], where_it_goes
+
+
+def _free_loops(fact: Fact, handle: Handle, parting: Fork | None, switch: Spot | None) -> list[Loop]:
+    """The loops around the forward, outermost first, in which nobody switches to eval mode."""
+    if parting is None or fact.switch is None:
+        return []  # in another thread, say: the switch may come at any time
+    helpers = {place.function.rpartition(".")[2] for place in fact.switch.chain[: parting.left_deeper]}
+    loops = [loop for loop in handle.spot.loops if switch is None or loop not in switch.loops]
+    return [loop for loop in loops if not assigns(loop, handle.name) and not _rules_out(loop, helpers)]
 
 
 def _step(spot: Spot) -> ast.stmt:
@@ -102,10 +125,11 @@ def _step(spot: Spot) -> ast.stmt:
     return spot.statements[-1]
 
 
-def _rules_out(loop: Loop) -> bool:
-    """Whether a mode switch stands in ``loop``: a ``train()`` in front of it would not outlive the first round."""
-    calls = [node for node in ast.walk(loop) if isinstance(node, ast.Call) and not node.args]
-    return any(isinstance(call.func, ast.Attribute) and call.func.attr == "eval" for call in calls)
+def _rules_out(loop: Loop, helpers: set[str]) -> bool:
+    """Whether the mode is switched in ``loop``: a ``train()`` in front of it would not outlive the first round."""
+    calls = [node for node in ast.walk(loop) if isinstance(node, ast.Call)]
+    evals = [call for call in calls if isinstance(call.func, ast.Attribute) and not call.args]
+    return any(called_name(call) == "eval" for call in evals) or any(called_name(call) in helpers for call in calls)
 
 
 def _earlier(spot: Spot, switch: Spot | None, target: ast.stmt) -> ast.stmt:

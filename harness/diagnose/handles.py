@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness.diagnose.edits import Edit, EditAction
@@ -23,7 +24,12 @@ class Handle:
         return self.spot.place.file
 
 
-def handle_of(fact: Fact, *, inwards: bool = True) -> Handle | None:
+def handle_of(fact: Fact) -> Handle | None:
+    """The first of ``handles``."""
+    return next(handles(fact), None)
+
+
+def handles(fact: Fact, *, inwards: bool = True) -> Iterator[Handle]:
     """Where the person can act on the forward: from the line that called the model outwards, then inwards."""
     outwards = range(fact.entry, len(fact.chain))
     for depth in (*outwards, *(reversed(range(fact.entry)) if inwards else ())):
@@ -33,8 +39,7 @@ def handle_of(fact: Fact, *, inwards: bool = True) -> Handle | None:
         spot = Spot(place)
         name = _name(spot, place, entry=depth == fact.entry, inside=depth < fact.entry)
         if spot.statements and not spot.later and name:
-            return Handle(spot, name)
-    return None
+            yield Handle(spot, name)
 
 
 def _name(spot: Spot, place: Place, *, entry: bool, inside: bool) -> str | None:

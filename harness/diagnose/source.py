@@ -184,6 +184,12 @@ def fork(left: tuple[Place, ...], right: tuple[Place, ...]) -> Fork | None:
     return None
 
 
+def called_name(call: ast.Call) -> str | None:
+    """What is called, by its last name."""
+    function = call.func
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", None)
+
+
 def assigns(loop: Loop, name: str) -> bool:
     """Whether ``loop`` gives another value to the variable that the expression ``name`` begins with."""
     variable = name.partition(".")[0].partition("[")[0]

@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
-from types import CodeType, FrameType
+from types import CodeType, FrameType, GetSetDescriptorType, MemberDescriptorType
 
 from torch import nn
 
@@ -86,11 +86,8 @@ def _objects(variables: dict[str, object]) -> list[tuple[object, str]]:
 
 
 def _attribute(holder: object, module: nn.Module) -> str | None:
-    """The name of the attribute of ``holder`` that is ``module``, without asking the holder itself."""
-    try:
-        variables = object.__getattribute__(holder, "__dict__")
-    except AttributeError:
-        return None
+    """The name of the attribute of ``holder`` that is ``module``."""
+    variables = _variables(holder)
     inside = variables.get("_modules") if isinstance(holder, nn.Module) else None
     for attributes in (inside, variables):
         if isinstance(attributes, dict):
@@ -98,6 +95,16 @@ def _attribute(holder: object, module: nn.Module) -> str | None:
                 if one is module and isinstance(name, str) and name.isidentifier():
                     return name
     return None
+
+
+def _variables(holder: object) -> dict[str, object]:
+    """The attributes of an object itself, without running any code of the person's."""
+    for kind in type(holder).__mro__:
+        slot = kind.__dict__.get("__dict__")
+        if slot is not None:
+            plain = isinstance(slot, GetSetDescriptorType | MemberDescriptorType)
+            return slot.__get__(holder) if plain else {}
+    return {}
 
 
 def entry_of(stack: list[FrameType], root: nn.Module) -> int:
