@@ -45,11 +45,13 @@ def seen(folder: Path, program: str) -> Collected:
 
     def run() -> None:
         torch.set_num_threads(1)  # a new thread would set up a pool of its own
+        names: dict[str, object] = {"__name__": "__main__"}
         try:
-            exec(compile(program, str(path), "exec"), {"__name__": "__main__"})
+            exec(compile(program, str(path), "exec"), names)
         except BaseException as error:
             look_at(watcher, error, error.__traceback__)
             failures.append(error)
+        names.clear()  # its functions keep it alive, and with it an optimizer that the next program would be told of
 
     watcher.open()
     thread = threading.Thread(target=run)

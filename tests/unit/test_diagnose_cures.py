@@ -81,6 +81,46 @@ IN_TRAINING = {
             step(batch)
         validate(net)
     """,
+    "a function that the validation calls too": """
+    def loss_of(batch):
+        return net(batch).sum()
+
+    def validate(net):
+        net.eval()
+        with torch.no_grad():
+            loss_of(x)
+        assert not net.training
+
+    for epoch in range(2):
+        for batch in [x, x]:
+            loss_of(batch).backward()
+        validate(net)
+    """,
+    "the same in the lines of the loop": """
+    def loss_of(batch):
+        return net(batch).sum()
+
+    for epoch in range(2):
+        for batch in [x, x]:
+            loss_of(batch).backward()
+        net.eval()
+        with torch.no_grad():
+            print([loss_of(batch).item() for batch in [x]])
+        assert not net.training
+    """,
+    "a validation before training as well": """
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    def step(batch):
+        net(batch).sum().backward()
+        optimizer.step()
+
+    validate(net)
+    for epoch in range(2):
+        for batch in [x]:
+            step(batch)
+        validate(net)
+    """,
     "a loop over nets": """
     for epoch in range(2):
         for one in [net]:

@@ -1,12 +1,14 @@
 """A thread evaluates the model that the main thread goes on training, and switches the mode under its feet.
 
+It waits for the answer, so that train() before the next step is as good as a thread that puts the mode back.
+
 kind: error
 pattern: eval-by-helper
 module: rnn
 class: LSTM
 root: Model
 through: Model
-cure: restore-mode
+cure: [restore-mode, train-first]
 """
 
 import queue
