@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from harness.doctor.facts import Fact, State, absent, size_words, warning
+from harness.environment import usable_cores
 
 PROC, CGROUP = Path("/proc"), Path("/sys/fs/cgroup")
 
@@ -24,7 +25,7 @@ FEW_PROCESSES = 256
 def cpu_facts() -> Iterator[Fact]:
     """Cores of the machine, those that this process may use, and how much of them its cgroup is given."""
     cores = os.cpu_count() or 1
-    usable = _usable_cores()
+    usable = usable_cores()
     text = f"{cores}" if usable == cores else f"{usable} of {cores} (affinity)"
     quota = cpu_quota()
     if quota is not None and quota < usable:
@@ -39,12 +40,6 @@ def cpu_facts() -> Iterator[Fact]:
     set_by = [f"{name}={os.environ[name]}" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS") if name in os.environ]
     if set_by:
         yield Fact("threads", f"{', '.join(set_by)}; a run sets PyTorch's own number per attempt")
-
-
-def _usable_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _load_facts(usable: int) -> Iterator[Fact]:
@@ -130,7 +125,7 @@ def _cgroup_words(name: str, controller: str) -> list[str]:
 
 def limit_facts() -> Iterator[Fact]:
     """What ``ulimit`` allows."""
-    needed = BASE_FILES + FILES_PER_ATTEMPT * (os.cpu_count() or 1)
+    needed = BASE_FILES + FILES_PER_ATTEMPT * usable_cores()
     yield _limit("open files", resource.RLIMIT_NOFILE, needed, str, f"Allow more with `ulimit -n {max(needed, 1024)}`.")
     if hasattr(resource, "RLIMIT_NPROC"):
         advice = "Allow more with `ulimit -u`: threads count too."

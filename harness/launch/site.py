@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from harness import stub
+from harness.environment import usable_cores
 from harness.errors import DeviceUnavailableError, StubUnavailableError
 from harness.launch.local import LocalExecutor, Probe
 from harness.model import Device
@@ -31,8 +32,8 @@ class Site:
         return tuple(self.executors)
 
     def slots(self, device: Device) -> int:
-        """How many attempts may run at once: what is timed runs alone, what is not takes every core."""
-        return 1 if device.computes else max(os.cpu_count() or 1, 1)
+        """How many attempts may run at once: what is timed runs alone, what is not takes every core that we may use."""
+        return 1 if device.computes else usable_cores()
 
     def close(self) -> None:
         """End every zygote."""

@@ -15,6 +15,7 @@ from harness.errors import LaunchError
 from harness.launch import local
 from harness.launch import ward as ward_module
 from harness.launch.local import LocalExecutor
+from harness.launch.site import Site
 from harness.launch.stop import StopRequest
 from harness.launch.ward import Stage, Ward
 from harness.launch.zygote import ZygoteDiedError
@@ -280,3 +281,9 @@ def test_zygotes_that_are_killed_now_and_then_do_not_end_the_run(zygote: type[Sc
         executor.close()
     assert [(record.replicate, record.outcome) for record in records] == [(n, Outcome.OK) for n in range(6)]
     assert zygote.started == 7
+
+
+def test_no_more_attempts_at_once_than_cores_that_may_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 5, 6}, raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    assert {device: Site().slots(device) for device in Device} == {Device.STUB: 3, Device.CPU: 1, Device.CUDA: 1}
