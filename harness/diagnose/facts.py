@@ -103,6 +103,8 @@ class Seen:
     input_grad: bool = False
     """Whether what the called module was given takes a gradient."""
     optimizers: int = 0
+    reaches_optimizer: bool = False
+    """Whether this backward leaves a gradient in a weight that an optimizer holds."""
     rnn_in_optimizer: bool = False
     others_train: bool = False
     """Whether an optimizer holds parameters, but none of the module that was called."""

@@ -48,8 +48,8 @@ def placement_of(fact: Fact) -> str:
 def _never_trained_here(fact: Fact) -> str:
     """The line has always run in eval mode, which is mostly what the person wants."""
     seen = fact.seen
-    if seen.optimizers and not (seen.root_in_optimizer or seen.input_grad or seen.frozen):
-        return REUSED  # nobody uses this gradient
+    if seen.reaches_optimizer and not (seen.root_in_optimizer or seen.input_grad or seen.frozen):
+        return REUSED  # an optimizer uses this backward, but not what it does here
     used = applied(fact)
     if seen.input_grad and used and (seen.frozen or seen.others_train):
         return REST_TRAIN

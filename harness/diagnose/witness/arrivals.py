@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.diagnose.facts import Count, Fact, Seen
-from harness.diagnose.witness import surroundings
+from harness.diagnose.witness import passing, surroundings
 from harness.diagnose.witness.forward import Forward
 from harness.diagnose.witness.histories import History, TrainForward, tick
 from harness.diagnose.witness.mode_calls import ModeCalls
@@ -19,6 +19,7 @@ from harness.diagnose.witness.places import chain_of, outside
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
+    from types import FrameType
 
 _RECENT = 64
 
@@ -78,16 +79,17 @@ class Arrivals:
         return task
 
     def _described(self, rnn: nn.Module | None, forward: Forward, number: int, task: int) -> Fact:
-        fact = forward.fact(number, "gradient", self._seen(rnn, forward, task))
+        calling = passing.calling_backward()
+        fact = forward.fact(number, "gradient", self._seen(rnn, forward, task, calling))
         switched = forward.switched.at if forward.switched else 0
         return replace(
             fact,
             train_calls=self._calls.since(rnn, forward.history.lineage, switched, forward.at),
             eval_call=self._calls.latest_eval(rnn, forward.history.lineage, forward.at),
-            backward=chain_of(outside(surroundings.calling_backward())),
+            backward=chain_of(outside(calling)),
         )
 
-    def _seen(self, rnn: nn.Module | None, forward: Forward, task: int) -> Seen:
+    def _seen(self, rnn: nn.Module | None, forward: Forward, task: int, calling: list[FrameType]) -> Seen:
         history, lineage = forward.history, forward.history.lineage
         optimizers, root = surroundings.optimizers(), forward.standing.root()
         latest = history.switched
@@ -102,6 +104,7 @@ class Arrivals:
             switched_after=latest is not None and latest.training and latest.at > forward.at,
             cudnn_off_at_backward=not torch.backends.cudnn.enabled,
             optimizers=len(optimizers),
+            reaches_optimizer=passing.reaches_optimizer(calling, optimizers),
             rnn_in_optimizer=rnn is not None and surroundings.holds_any(optimizers, rnn),
             root_in_optimizer=root is not None and surroundings.holds_any(optimizers, root),
             others_train=root is not None and surroundings.train_others(optimizers, root),

@@ -1,9 +1,8 @@
-"""What surrounds a forward: frozen weights, optimizers, inputs that take a gradient, the backward that is going on."""
+"""What surrounds a forward: frozen weights, optimizers, inputs that take a gradient."""
 
 from __future__ import annotations
 
 import gc
-import sys
 from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Any
@@ -12,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from harness.modes.sites import frames, is_machinery, module_of
+from harness.modes.sites import module_of
 
 _DEPTH = 3
 
@@ -61,17 +60,3 @@ def _tensors(value: Any, depth: int) -> Iterator[Tensor]:
     elif depth and type(value) in (tuple, list, dict):
         for one in value.values() if isinstance(value, dict) else value:
             yield from _tensors(one, depth - 1)
-
-
-def calling_backward() -> list[FrameType]:
-    """The stack that called the backward which is going on, also where a thread of PyTorch's carries it out."""
-    for top in (sys._getframe(1), *sys._current_frames().values()):
-        stack = frames(top)
-        depth = next((depth for depth, frame in enumerate(stack) if _is_backward(frame)), None)
-        if depth is not None and not all(is_machinery(frame.f_code) for frame in stack[depth:]):
-            return stack[depth:]
-    return []
-
-
-def _is_backward(frame: FrameType) -> bool:
-    return frame.f_code.co_name == "_engine_run_backward"
