@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from command import assert_sentence_and_advice, harness
 
 from harness.errors import LaunchError
 from harness.launch import local
@@ -214,6 +215,17 @@ def test_a_zygote_that_cannot_start_is_said_with_its_last_words(tmp_path: Path) 
     for told in (str(caught.value), caught.value.advice):
         assert "\n" not in told
         assert "Traceback" not in told
+
+
+def test_the_command_says_that_pytorch_cannot_be_imported_in_a_sentence(tmp_path: Path) -> None:
+    site, folder = tmp_path / "site", tmp_path / "here"
+    site.mkdir()
+    folder.mkdir()
+    (site / "sitecustomize.py").write_text("import sys; sys.modules['torch'] = None")
+    end = harness("run", "matrix", "quick", "--device", "cuda", cwd=folder, env={"PYTHONPATH": str(site)})
+    assert (end.code, end.out) == (4, "")
+    assert_sentence_and_advice(end.err, "import of torch halted", "import torch")
+    assert list(folder.iterdir()) == []
 
 
 def test_a_probe_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
