@@ -21,8 +21,8 @@ def variants(evidence: Evidence) -> str:
         return ""
     if amount > LONGEST:
         return (
-            f"## Every variant\n\n{amount:,} variants, too many to read here: `results.csv`, beside this file, has a row for "
-            "each variant and device, and `harness show KEY` tells all about one."
+            f"## Every variant\n\n{amount:,} variants, too many to read here: `results.csv`, beside this file, has a "
+            "row for each variant and device, and `harness show KEY` tells all about one."
         )
     axes = evidence.varying or ["label"]
     first = evidence.on(evidence.plan.devices[0])
