@@ -30,13 +30,6 @@ def environment() -> dict[str, Any]:
     return facts | _git()
 
 
-def usable_cores() -> int:
-    """The cores that this process may use: no more than the machine has, fewer where its affinity says so."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def processor() -> str:
     """The name of this machine's processor."""
     try:

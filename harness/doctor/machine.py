@@ -7,8 +7,8 @@ import resource
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from harness.cores import usable_cores
 from harness.doctor.facts import Fact, State, absent, size_words, warning
-from harness.environment import usable_cores
 
 PROC, CGROUP = Path("/proc"), Path("/sys/fs/cgroup")
 

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from harness import stub
-from harness.environment import usable_cores
+from harness.cores import usable_cores
 from harness.errors import DeviceUnavailableError, StubUnavailableError
 from harness.launch.local import LocalExecutor, Probe
 from harness.model import Device
