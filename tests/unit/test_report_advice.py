@@ -131,6 +131,7 @@ def test_a_program_has_no_section_that_has_nothing_to_say() -> None:
     headings = [line.removeprefix("## ") for line in report.splitlines() if line.startswith("## ")]
     wanted = ["What to do", "Training", "Outcomes", "Where it raised", "The articles' claims", "Other errors"]
     assert headings == [*wanted, "Environment", "Caveats"]
+    assert "the outcome comes from `stub`, losses and accuracy from `cpu`" in report and "speed" not in report
     assert "Of the others" not in report and "ratio of two" not in report and "settled" not in report
 
 
