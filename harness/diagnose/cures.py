@@ -16,15 +16,15 @@ from harness.diagnose.source import Fork, Loop, Spot, assigns, called_name, fork
 _EVAL_GRADIENTS = "harness.eval_gradients({})"
 
 
-def cure_of(fact: Fact, pattern: str) -> Cure:
-    """The cure of a fact whose pattern is known."""
+def cure_of(fact: Fact, pattern: str, *, helper: bool = True) -> Cure:
+    """The cure of a fact whose pattern is known; without ``helper``, one that leaves helpers as they are."""
     if fact.what in _SILENT:
         return _SILENT[fact.what](fact)
     if pattern == patterns.NOT_RESTORED:
         pattern = patterns.placement_of(fact)
     match pattern:
         case patterns.BY_HELPER:
-            return restore_mode(fact) or _train_first(fact)
+            return (restore_mode(fact) if helper else None) or _train_first(fact)
         case patterns.AFTER_EPOCH | patterns.BEFORE_BACKWARD:
             return _train_first(fact)
         case patterns.REUSED:

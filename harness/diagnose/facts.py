@@ -144,3 +144,5 @@ class Fact:
     eval_call: Chain = ()
     """The latest call of ``eval()`` that reached the RNN before the forward, also where it changed nothing."""
     backward: Chain = ()
+    also: tuple[Fact, ...] = ()
+    """Other forwards in eval mode in the graph of the same backward: they would be refused next."""

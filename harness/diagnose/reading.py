@@ -6,9 +6,9 @@ from collections.abc import Hashable, Iterable
 from dataclasses import replace
 
 from harness.diagnose import because, patterns
-from harness.diagnose.cures import cure_of
 from harness.diagnose.facts import Fact, Place
 from harness.diagnose.findings import Finding, Kind, SwitchedAt
+from harness.diagnose.joint import joint_cure
 from harness.placements import PLACEMENTS
 
 _SUMMARIES = {
@@ -68,7 +68,7 @@ def _finding(fact: Fact, times: int) -> Finding:
         times=times,
         train_calls=because.train_calls(fact),
         train_since=because.sentence(fact),
-        cure=cure_of(fact, pattern),
+        cure=joint_cure(fact, pattern),
     )
 
 

@@ -249,3 +249,45 @@ def test_edits_go_from_the_last_line_to_the_first_and_the_same_one_is_made_once(
     wrap = Edit(str(path), 2, EditAction.WRAP, "if True:", end_line=3)
     changed = edits.apply([first, wrap, first])
     assert changed == {str(path): "# coding: latin-1\nimport harness\nif True:\n    a = 'ä'\n    b = 2\n"}
+
+
+SEVERAL = {
+    "one behind the other": (
+        "eval-gradients",
+        "one, two = Net().eval(), nn.GRU(1, 1).eval()\nloss = two(one(x))[0].sum()\nloss.backward()\n",
+    ),
+    "side by side": (
+        "eval-gradients",
+        "one, two = Net().eval(), Net().eval()\nfirst = one(x)\nsecond = two(x)\n(first + second).sum().backward()\n",
+    ),
+    "one net, two lines": (
+        "eval-gradients",
+        "one = Net().eval()\nfirst = one(x)\nsecond = one(2 * x)\n(first + second).sum().backward()\n",
+    ),
+    "one helper for both": (
+        "train-first",
+        "def show(one, two):\n    one.eval()\n    two.eval()\n    print(one(x).shape, two(x).shape)\n\n"
+        "one, two = Net(), Net()\nfor step in range(3):\n    (one(x) + two(x)).sum().backward()\n    show(one, two)\n",
+    ),
+    "one eval for both": (
+        "restore-mode",
+        "def show(both):\n    both.eval()\n    print(both[0](x).shape)\n\n"
+        "both = nn.ModuleList([Net(), Net()])\nfor step in range(3):\n    (both[0](x) + both[1](x)).sum().backward()\n"
+        "    show(both)\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_the_first_cure_cures_all_that_one_backward_needs(tmp_path: Path, name: str) -> None:
+    cure, program = SEVERAL[name]
+    found = findings(tmp_path, program)
+    assert found[0].cure.id == cure
+    assert cured(tmp_path, found[0]) == ()
+
+
+def test_what_is_merely_in_eval_mode_is_no_part_of_it(tmp_path: Path) -> None:
+    found = findings(
+        tmp_path, "one, two = Net().eval(), Net().eval()\nunused = two(x)\nloss = one(x).sum()\nloss.backward()\n"
+    )
+    assert [edit.code for edit in found[0].cure.edits] == ["import harness", "with harness.eval_gradients(one):"]

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from harness.diagnose.facts import Count, Fact, Seen
 from harness.diagnose.witness import passing, surroundings
-from harness.diagnose.witness.forward import Forward
+from harness.diagnose.witness.forward import Forward, marked
 from harness.diagnose.witness.histories import History, TrainForward, tick
 from harness.diagnose.witness.mode_calls import ModeCalls
 from harness.diagnose.witness.notes import Notes
@@ -51,7 +51,7 @@ class Arrivals:
         history.lineage.learnt(forward.key, forward.chain)
         return True
 
-    def to_eval_forward(self, rnn: nn.Module | None, forward: Forward) -> None:
+    def to_eval_forward(self, forward: Forward) -> None:
         """A gradient came to a forward in eval mode: with cuDNN, this is the error."""
         task = self.arrived(forward.history)
         if task in forward.arrived:
@@ -60,10 +60,11 @@ class Arrivals:
         trained_here = forward.history.lineage.trained_at[forward.standing.entry_key]
         if not forward.raises and not trained_here:
             return
-        lines = forward.switched.fact.chain if forward.switched else ()
-        number, new = self.number(("gradient", id(forward.history), forward.standing.key, lines))
+        number, new = self.number(("gradient", *forward.what))
         if new:
-            self._notes.write(self._described(rnn, forward, number, task))
+            calling = passing.calling_backward()
+            also = [self._described(one, number, task, calling) for one in _in_one_graph(forward, calling)]
+            self._notes.write(replace(self._described(forward, number, task, calling), also=tuple(also)))
 
     def arrived(self, history: History) -> int:
         """Count the backward pass that is going on; returns its number."""
@@ -78,8 +79,8 @@ class Arrivals:
         self._latest = tick()
         return task
 
-    def _described(self, rnn: nn.Module | None, forward: Forward, number: int, task: int) -> Fact:
-        calling = passing.calling_backward()
+    def _described(self, forward: Forward, number: int, task: int, calling: list[FrameType]) -> Fact:
+        rnn = forward.rnn()
         fact = forward.fact(number, "gradient", self._seen(rnn, forward, task, calling))
         switched = forward.switched.at if forward.switched else 0
         return replace(
@@ -110,3 +111,10 @@ class Arrivals:
             others_train=root is not None and surroundings.train_others(optimizers, root),
             evaluated=history.evaluated_at > (forward.switched.at if forward.switched else 0),
         )
+
+
+def _in_one_graph(forward: Forward, calling: list[FrameType]) -> list[Forward]:
+    """Other forwards in eval mode in the graph of this backward, one for each finding that they would be."""
+    found = {one.what: one for one in map(marked, passing.nodes_behind(calling)) if one is not None and one.raises}
+    found.pop(forward.what, None)
+    return list(found.values())

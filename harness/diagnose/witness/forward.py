@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 from weakref import ReferenceType, ref
 
 import torch
@@ -20,6 +20,7 @@ from harness.modes.sites import called_root
 if TYPE_CHECKING:
     from torch.autograd.graph import Node
 
+_MARK = "harness.diagnose"
 _KERNELS = {"Cudnn": "cudnn", "Miopen": "miopen", "Mkldnn": "mkldnn"}
 
 
@@ -52,6 +53,7 @@ def standing_of(stack: list[FrameType], lines: list[FrameType], rnn: nn.Module) 
 class Forward:
     """One forward in eval mode or without a graph, until a gradient arrives or the program ends."""
 
+    rnn: Callable[[], nn.Module | None]
     standing: Standing
     history: History
     at: int
@@ -63,6 +65,11 @@ class Forward:
     seen: Seen = field(default_factory=Seen)
     chain: Chain = ()
     arrived: set[int] = field(default_factory=set)
+
+    @property
+    def what(self) -> tuple[int, Key, Chain]:
+        """What tells it from forwards that are another finding: the RNN, the lines that called, those that switched."""
+        return id(self.history), self.standing.key, self.switched.fact.chain if self.switched else ()
 
     def fact(self, number: int, what: str, seen: Seen) -> Fact:
         """The fact that this forward comes to."""
@@ -82,6 +89,23 @@ class Forward:
             backward_count=self.history.backwards,
             seen=seen,
         )
+
+
+def mark(forward: Forward, nodes: Sequence[Node]) -> None:
+    """Have the graph know which forward these nodes belong to."""
+    for node in nodes:
+        _metadata(node)[_MARK] = forward
+
+
+def marked(node: Node) -> Forward | None:
+    """The forward that a node belongs to, if it was marked."""
+    found = _metadata(node).get(_MARK)
+    return found if isinstance(found, Forward) else None
+
+
+def _metadata(node: Node) -> dict[str, Any]:
+    """A dictionary that PyTorch keeps with the node; it is declared as a method, and is an attribute."""
+    return cast("dict[str, Any]", node.metadata)
 
 
 def seen_at_forward(stack: list[FrameType], standing: Standing, rnn: nn.Module, switched: Switched | None) -> Seen:

@@ -56,6 +56,11 @@ def _called_with(stack: list[FrameType]) -> dict[str, Any]:
     }
 
 
+def nodes_behind(stack: list[FrameType]) -> Iterator[Node]:
+    """The nodes of the graph that the backward of ``calling_backward`` may go through."""
+    return nodes_of(_called_with(stack).get("outputs", ()))
+
+
 def nodes_of(outputs: Sequence[torch.Tensor]) -> Iterator[Node]:
     """The nodes of the graph behind ``outputs``, as far as they can be followed."""
     waiting = [one.grad_fn for one in outputs if one.grad_fn is not None]

@@ -18,7 +18,15 @@ from harness.diagnose.facts import Chain, Count, SwitchFact
 from harness.diagnose.witness import surroundings
 from harness.diagnose.witness.arrivals import Arrivals, Gradients
 from harness.diagnose.witness.copies import Copies
-from harness.diagnose.witness.forward import Forward, Standing, name_switched, path_of, seen_at_forward, standing_of
+from harness.diagnose.witness.forward import (
+    Forward,
+    Standing,
+    mark,
+    name_switched,
+    path_of,
+    seen_at_forward,
+    standing_of,
+)
 from harness.diagnose.witness.histories import Histories, History, Switched, TrainForward, tick
 from harness.diagnose.witness.mode_calls import ModeCalls
 from harness.diagnose.witness.notes import Notes
@@ -143,8 +151,8 @@ class Watcher:
             self._ran_in_train(forward, stack, rnn, nodes, alone=drops_out and not forced)
         else:
             self.notes.add(Count.EVAL_GRAPHS, by=int(raises))
-            arrived = functools.partial(self._arrived_in_eval, ref(rnn), self._complete(forward, stack, rnn))
-            _on_gradient(nodes, arrived)
+            mark(self._complete(forward, stack, rnn), nodes)
+            _on_gradient(nodes, functools.partial(self._arrived_in_eval, forward))
 
     def _forward(self, stack: list[FrameType], rnn: nn.Module, **known: Any) -> Forward:
         history = self._histories.of(rnn)
@@ -157,7 +165,7 @@ class Watcher:
         if standing is None or standing.root() is None:
             standing = standing_of(stack, lines, rnn)
             standings[standing.key] = standing
-        return Forward(standing, history, tick(), history.forwards, **known)
+        return Forward(ref(rnn), standing, history, tick(), history.forwards, **known)
 
     def _complete(self, forward: Forward, stack: list[FrameType], rnn: nn.Module) -> Forward:
         """``forward`` with all that can be seen only now."""
@@ -208,9 +216,9 @@ class Watcher:
                 self._silent.learns_alone(module, alone)
 
     @_undisturbing
-    def _arrived_in_eval(self, rnn: Callable[[], nn.Module | None], forward: Forward, gradients: Gradients) -> None:
+    def _arrived_in_eval(self, forward: Forward, gradients: Gradients) -> None:
         if any(gradient is not None for gradient in gradients):
-            self._arrivals.to_eval_forward(rnn(), forward)
+            self._arrivals.to_eval_forward(forward)
 
 
 def _on_gradient(nodes: Sequence[Node], arrived: Callable[[Gradients], None]) -> None:
