@@ -157,8 +157,12 @@ class _Run:
             return 0, False
         done, zygotes, early = 0, MOST_IN_A_ROW, MOST_IN_A_ROW
         size = self._journal_size()
-        end = time.monotonic() + self.rng.random() * self.torture.reference[self.device].seconds
+        length = self.rng.random() * self.torture.reference[self.device].seconds
         spares_it, spares_the_others = self.rng.random() < 0.15, self.rng.random() < 0.4
+        if self.rng.random() < 0.6:  # most of a sitting is its start; here the start is spared
+            self._wait_for_a_record(process, size)
+            length *= 0.6
+        end = time.monotonic() + length
         while process.poll() is None and time.monotonic() < end and done < kills and not spares_the_others:
             time.sleep(self.rng.expovariate(1 / PAUSE_S))
             victim = Victim.ZYGOTE if self.rng.random() < 0.08 and zygotes else Victim.ATTEMPT
@@ -178,6 +182,11 @@ class _Run:
         self.tally.kills[victim] += killed
         return killed
 
+    def _wait_for_a_record(self, process: subprocess.Popen[bytes], size: int) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while process.poll() is None and self._journal_size() == size and time.monotonic() < deadline:
+            time.sleep(0.01)
+
     def _journal_size(self) -> int:
         self._find_run()
         journal = self.store.folder(self.run).records if self.run else None
@@ -194,7 +203,7 @@ class _Run:
         if self.run is None:
             return
         folder = self.store.folder(self.run)
-        if self.rng.random() < 0.4:
+        if self.rng.random() < 0.7:
             self._cut(folder.records)
         try:
             records = read_records(folder)
@@ -203,6 +212,15 @@ class _Run:
             raise WrongError(f"after a kill the journal cannot be read: {error}") from error
         if any(record.run != self.run for record in records):
             raise WrongError("a record of another run is in the journal")
+        if self.rng.random() < 0.2:
+            self._sync_something()
+
+    def _sync_something(self) -> None:
+        """Another command opens the store before the run goes on: it closes there what was left open."""
+        process = _start(self.store.root, self.mark, "sync", self.rng.choice(self.store.runs()))
+        self.tally.syncs += 1
+        if _ended(process) != 0:
+            raise WrongError(f"a sync ended with {process.returncode}: {_said(self.store.root)}")
 
     def _cut(self, journal: Path) -> None:
         content = journal.read_bytes() if journal.exists() else b""

@@ -23,6 +23,7 @@ class Tally:
     cut: int = 0
     torn: int = 0
     stores: int = 0
+    syncs: int = 0
     closed: int = 0
 
     @property
@@ -53,6 +54,7 @@ class Tally:
             f"  of them made again later              {self.superseded}",
             f"journals cut at a random byte           {self.cut}",
             f"  of them with half a line left         {self.torn}",
-            f"runs closed in MLflow as KILLED         {self.closed}",
+            f"syncs between a kill and the resume     {self.syncs}",
+            f"runs that other commands closed         {self.closed}",
             "planned = recorded, outcomes as undisturbed, one MLflow child a variant, none RUNNING, no orphans",
         ]
