@@ -9,6 +9,10 @@ import pytest
 from harness.errors import LaunchError
 from harness.launch import memory
 from harness.launch.memory import oom_kills, shared_memory
+from harness.launch.ward import Ward
+from harness.matrix.axes import make_variant
+from harness.model import Device, Order, Phase, Settings
+from harness.wire import Breadcrumb
 
 
 @pytest.fixture
@@ -60,6 +64,18 @@ def test_where_the_system_has_none_a_file_is_used(monkeypatch: pytest.MonkeyPatc
     assert os.pread(descriptor, 200, 0) == bytes(100)
     os.close(descriptor)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs Linux's anonymous files")
+def test_an_attempt_needs_no_place_for_temporary_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """On a full disk a breadcrumb in a file would kill with SIGBUS whoever writes it."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "absent"))
+    ward = Ward.prepare(Order("run", make_variant({}), Device.CPU, Settings()))
+    try:
+        Breadcrumb(ward.crumb.memory).drop(Phase.FORWARD, 1, 2)
+        assert ward.crumb.read() == (1, Phase.FORWARD, 1, 2)
+    finally:
+        ward.close()
 
 
 def test_no_memory_to_share_is_the_harness_failing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
