@@ -17,6 +17,7 @@ import harness
 from harness import stub
 from harness.modes.error import CUDNN_SAYS
 from harness.placements import PLACEMENTS
+from tests.contract.command import harness as run_harness
 from tests.contract.programs.snippets import ended
 
 REPOSITORY = Path(__file__).parents[2]
@@ -150,6 +151,15 @@ assert torch.equal(gradients[0], gradients[1])
 assert not torch.allclose(gradients[0], gradients[2])
 """
     assert on_cpu(code) == "ok"
+
+
+def test_the_diagnosis_on_the_page_is_that_of_its_first_example(stub_device: None, tmp_path: Path) -> None:
+    lines = EXAMPLES[0].splitlines(keepends=True)
+    (tmp_path / "train.py").write_text(SETUP + "\n" + "".join(line for line in lines if "# cure" not in line))
+    (shown,) = re.findall(r"```text\n(error: .*?)```", PAGE, re.DOTALL)
+    ended = run_harness("diagnose", "--device", "stub", "train.py", cwd=tmp_path)
+    assert ended.code == 1
+    assert f"\n\n{shown}\n" in ended.err
 
 
 def test_links_lead_somewhere() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from harness.diagnose.edits import Edit, EditAction, apply
 from harness.placements import PLACEMENTS
-from tests.contract.diagnose.expected import CORRECT, FAULTY, PROGRAMS, Expected, marks
+from tests.contract.diagnose.expected import CORRECT, FAULTY, MARKED, PROGRAMS, Expected, marks
 from tests.contract.diagnose.warm import Ended, Warm
 
 faulty = pytest.mark.parametrize("program", FAULTY, ids=[one.path.stem for one in FAULTY])
@@ -62,9 +62,10 @@ def test_on_a_cpu_it_is_told_the_same(program: Expected, warm: Warm) -> None:
     ended = warm.diagnosed(program.path, "cpu")
     findings = ended.diagnosis["findings"]
     assert {finding["kind"] for finding in findings} == {program.kind_on_cpu}
-    by_rnn = {(finding["root"], finding["module"]): finding for finding in findings}
-    assert len(by_rnn) == len(findings), "one finding for each RNN"
-    hold(by_rnn[program.root, program.module], program)
+    told = [lines_of(finding) for finding in findings]
+    assert len(set(told)) == len(told), "one finding for each RNN and its lines"
+    (found,) = (finding for finding in findings if expected_lines(program).items() <= dict(lines_of(finding)).items())
+    hold(found, program)
     assert ended.code == (1 if program.kind_on_cpu == "error" else 0)
 
 
@@ -104,6 +105,16 @@ def test_every_mark_is_in_a_program_that_is_read() -> None:
     assert all(program.marks for program in FAULTY)
     assert not any(marks(path) for path in CORRECT)
     assert {path.parent.name for path in PROGRAMS.rglob("*.py")} == {"faulty", "correct", "speech"}
+
+
+def lines_of(finding: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """The RNN of a finding, and the number of each of its lines."""
+    lines = {mark: finding[mark] and finding[mark]["line"] for mark in MARKED}
+    return tuple({"module": finding["module"], "root": finding["root"], **lines}.items())
+
+
+def expected_lines(program: Expected) -> dict[str, Any]:
+    return {"module": program.module, "root": program.root, **program.marks}
 
 
 def hold(finding: dict[str, Any], program: Expected) -> None:
