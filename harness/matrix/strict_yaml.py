@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -17,6 +18,8 @@ Path = tuple[int | str, ...]
 """Keys and positions that lead to a value, as pydantic gives them."""
 
 MEND = "Mend the file."
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 MOST_NODES = 20_000
 """Values and keys of one file; the largest that people write have some hundreds."""
@@ -41,6 +44,8 @@ class _Loader(yaml.SafeLoader):
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         """See PyYAML, whose own constructors raise whatever they run into."""
+        if isinstance(node, yaml.ScalarNode) and _SURROGATE.search(node.value):
+            raise ConstructorError(None, None, f"{shown(node.value)} holds half of a character", node.start_mark)
         try:
             return super().construct_object(node, deep)
         except (ValueError, ArithmeticError, LookupError, AttributeError, TypeError) as error:
