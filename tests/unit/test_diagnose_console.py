@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.console.diagnosed import lines_of, show_diagnosis
+from harness.diagnose.facts import Count
 from harness.diagnose.findings import Diagnosis, Exit, Finding
+from harness.diagnose.reading import findings_of
 from harness.errors import StoreError
 from harness.model import Device
-from tests.watched import findings
+from tests.watched import findings, seen
 
 PROGRAM = """
 def validate(net):
@@ -72,6 +75,24 @@ def test_the_json_is_as_the_docs_have_it(tmp_path: Path) -> None:
     for key in (*told, *finding, *finding["switch"], *finding["count"], *finding["cure"], *finding["cure"]["edits"][0]):
         assert f'"{key}"' in documented, key
     assert (told["notes"], finding["count"]) == (["limited"], {"forward": 4, "backward": 3, "times": 4})
+
+
+def test_the_docs_show_what_is_printed(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "diagnose.md").read_text()
+    (program,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (printed,) = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
+    found = seen(tmp_path, program)
+    told = Diagnosis(
+        Device.CPU,
+        Exit(0),
+        found.count(Count.FORWARDS),
+        found.count(Count.CUDNN_FORWARDS),
+        found.count(Count.BACKWARDS),
+        findings=findings_of(list(found.facts.values()), found.times),
+    )
+    lines = "\n".join(lines_of(told)).strip().replace(f"{tmp_path}/program.py", "tagger.py")
+    # Which kernels a CPU takes is a matter of the build.
+    assert re.sub(r"\(\w+ kernels\)", "(native kernels)", lines) == printed.strip()
 
 
 def test_json_that_cannot_be_written_is_told(tmp_path: Path) -> None:
