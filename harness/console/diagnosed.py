@@ -17,7 +17,6 @@ from harness.diagnose.patterns import NOT_RESTORED
 from harness.diagnose.source import source_of
 from harness.errors import UsageError
 from harness.files import write_whole
-from harness.model import Device
 from harness.quoting import clean
 
 _WORDS = {
@@ -59,17 +58,18 @@ def _headline(diagnosis: Diagnosis) -> str:
     if not diagnosis.forwards:
         return f"no RNN ran, on {device_words(diagnosis.device)}, so there is nothing to say."
     counts = {kind: sum(one.kind is kind for one in diagnosis.findings) for kind in Kind}
-    found = ", ".join(
-        f"{count} {_WORDS[kind]}{'s' if count > 1 and kind is not Kind.WOULD_RAISE else ''}"
-        for kind, count in counts.items()
-        if count
-    )
+    found = ", ".join(_many(count, *_WORDS[kind].split(" ", 1)) for kind, count in counts.items() if count)
+    by_cudnn = "that cuDNN ran" if diagnosis.on_gpu else "that cuDNN would run on a GPU"
     saw = (
-        f"{diagnosis.forwards} RNN forwards, {diagnosis.cudnn_forwards} of them with a graph and "
-        f"{'such as cuDNN would run on a GPU' if diagnosis.device is Device.CPU else 'through cuDNN'}, "
-        f"and {diagnosis.backwards} backward passes that reached one, on {device_words(diagnosis.device)}"
+        f"{_many(diagnosis.forwards, 'RNN forward')}, {diagnosis.cudnn_forwards} of them with a graph {by_cudnn}, "
+        f"and {_many(diagnosis.backwards, 'backward pass')} that reached one, on {device_words(diagnosis.device)}"
     )
     return f"{found or 'nothing wrong'}; saw {saw}."
+
+
+def _many(count: int, noun: str, rest: str = "") -> str:
+    plural = "es" if noun.endswith("s") else "s"
+    return f"{count} {noun}{plural * (count != 1)} {rest}".rstrip()
 
 
 def _finding_lines(finding: Finding) -> Iterator[str]:

@@ -90,6 +90,8 @@ class Diagnosis:
     forwards: int
     cudnn_forwards: int
     backwards: int
+    on_gpu: bool = False
+    """Whether any RNN ran on a GPU, or on what the stub makes of one."""
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = field(default=())
 

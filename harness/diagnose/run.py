@@ -80,6 +80,7 @@ def _diagnosis(found: Collected, status: int, place: Place) -> Diagnosis:
         forwards=found.count(Count.FORWARDS),
         cudnn_forwards=found.count(Count.CUDNN_FORWARDS),
         backwards=found.count(Count.BACKWARDS),
+        on_gpu=found.count(Count.GPU_FORWARDS) > 0,
         notes=(*place.notes, *_limits(found, place.device)),
         findings=findings_of(list(found.facts.values()), found.times),
     )
