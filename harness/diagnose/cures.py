@@ -13,6 +13,7 @@ from harness.diagnose.handles import Handle, handle_of, handles, import_edits, o
 from harness.diagnose.restoring import restore_mode
 from harness.diagnose.source import Fork, Loop, Spot, assigns, called_name, fork
 
+_WANT_TRAIN = (patterns.AFTER_EPOCH, patterns.BY_HELPER, patterns.BEFORE_BACKWARD)
 _EVAL_GRADIENTS = "harness.eval_gradients({})"
 
 
@@ -22,22 +23,24 @@ def cure_of(fact: Fact, pattern: str, *, helper: bool = True) -> Cure:
         return _SILENT[fact.what](fact)
     if pattern == patterns.NOT_RESTORED:
         pattern = patterns.placement_of(fact)
-    match pattern:
-        case patterns.BY_HELPER:
-            return (restore_mode(fact) if helper else None) or _train_first(fact)
-        case patterns.AFTER_EPOCH | patterns.BEFORE_BACKWARD:
-            return _train_first(fact)
-        case patterns.REUSED:
-            return _no_grad(fact)
-        case patterns.OFF_BACKWARD:
-            return _around(
-                fact,
-                "cudnn-off-forward",
-                "torch.backends.cudnn.flags(enabled=False)",
-                "turn cuDNN off around the forward; around the backward it does nothing",
-                needs="torch",
-            )
-    return _eval_gradients(fact)
+    restored = restore_mode(fact) if helper and pattern == patterns.BY_HELPER else None
+    if restored is not None:
+        return restored
+    if pattern in _WANT_TRAIN or (pattern == patterns.THEN_USE and patterns.came_in_eval(fact)):
+        return _train_first(fact)
+    if pattern == patterns.OFF_BACKWARD:
+        return _cudnn_off(fact)
+    return _no_grad(fact) if pattern == patterns.REUSED else _eval_gradients(fact)
+
+
+def _cudnn_off(fact: Fact) -> Cure:
+    return _around(
+        fact,
+        "cudnn-off-forward",
+        "torch.backends.cudnn.flags(enabled=False)",
+        "turn cuDNN off around the forward; around the backward it does nothing",
+        needs="torch",
+    )
 
 
 def _eval_gradients(fact: Fact) -> Cure:

@@ -114,6 +114,17 @@ def _forgotten(fact: Fact) -> bool:
     return parting is None or parting.left_deeper > 0 or not fact.seen.trained
 
 
+def came_in_eval(fact: Fact) -> bool:
+    """Whether the model came in eval mode, from a function that made it or a file, and nobody asked for that since."""
+    if fact.switch is None or fact.seen.trained:
+        return False
+    if fact.switch.how == "copied":
+        call = next((Spot(place).call for place in fact.switch.chain if place.own), None)
+        return call is not None and "load" in ast.unparse(call.func).lower()
+    parting = fork(fact.eval_call or fact.switch.chain, entry_chain(fact))
+    return parting is not None and parting.left_deeper > 0
+
+
 def _in_one_loop(fact: Fact, trained: Chain) -> bool:
     parting = fork(entry_chain(fact), trained)
     return parting is not None and shares_loop(parting)

@@ -192,6 +192,31 @@ def test_dynamic_evaluation_applies_the_gradient(tmp_path: Path) -> None:
     assert cured(tmp_path, found) == ()
 
 
+LOADED = {
+    "from a file": "f = io.BytesIO()\ntorch.save(nn.Sequential(nn.GRU(4, 5)).eval(), f)\nf.seek(0)\n"
+    "net = torch.load(f, weights_only=False)\n",
+    "from a function": "def pretrained():\n    return Net().eval()\n\nnet = pretrained()\n",
+    "a copy": "import copy\nnet = copy.deepcopy(Net().eval())\n",
+    "asked again": "def pretrained():\n    return Net().eval()\n\nnet = pretrained()\nnet.eval()\n",
+}
+
+
+@pytest.mark.parametrize("name", LOADED)
+def test_a_model_that_came_in_eval_mode_and_is_trained(tmp_path: Path, name: str) -> None:
+    steps = """
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for batch in (x, x):
+    optimizer.zero_grad()
+    output = net(batch)
+    (output[0] if isinstance(output, tuple) else output).sum().backward()
+    optimizer.step()
+"""
+    found = only(tmp_path, f"import io\n{LOADED[name]}{steps}")
+    cure = "train-first" if name.startswith("from") else "eval-gradients"
+    assert (found.pattern, found.cure.id) == ("eval-then-use", cure)
+    assert cured(tmp_path, found) == ()
+
+
 def test_an_inner_loop_within_training(tmp_path: Path) -> None:
     found = only(
         tmp_path,
