@@ -44,8 +44,8 @@ def sentence(fact: Fact) -> str:
     calls = train_calls(fact)
     since = [call for call in calls if call.when != "before-switch"]
     if since:
-        told = "; ".join(f"train() on {call.on} at {where(call.place)}: {call.why}" for call in since[-3:])
-        return f"Since the switch: {told}."
+        told = dict.fromkeys(f"train() on {call.on} at {where(call.place)}: {call.why}" for call in since)
+        return f"Since the switch: {'; '.join(list(told)[-3:])}."
     if fact.what == "gradient" and fact.seen.root_training and _set_alone(fact):
         return f"`training` of {fact.root} alone was set: an assignment does not reach the modules in it, train() does."
     if fact.switch is not None and fact.switch.how == "train(False)":
