@@ -20,6 +20,7 @@ from harness.errors import HarnessError, UsageError
 from harness.model import Device
 from harness.stub import NOTICE
 from harness.stub.process import signals_passed_on
+from harness.symptoms import BACKWARD_ERROR
 
 _STARTUP = Path(__file__).with_name("startup")
 _SIGNALLED = 128
@@ -117,4 +118,6 @@ def _limits(found: Collected, device: Device) -> list[str]:
             notes.append(f"{NOTICE[0].upper()}{NOTICE[1:]}.")
         if _STUB_SAYS_NO in found.message:
             notes.append("The script ended at something that the stub does not do: try --device cpu.")
+        elif found.exception is not None and not BACKWARD_ERROR.search(found.message):
+            notes.append(f"If it is the stub's zeros that the script ended of ({found.exception}): try --device cpu.")
     return notes

@@ -232,6 +232,23 @@ def test_on_the_stub_the_error_is_pytorchs_own(tmp_path: Path) -> None:
     assert diagnosis["exit"]["exception"] == "RuntimeError"
     (finding,) = diagnosis["findings"]
     assert (finding["kind"], finding["path"]) == ("error", "cudnn")
+    assert not any("--device cpu" in note for note in diagnosis["notes"])
+
+
+@pytest.mark.parametrize(
+    ("ends", "words"),
+    [
+        ("torch.fft.rfft(x)", "something that the stub does not do"),
+        ("assert x.cumsum(0)[-1] > 0", "(AssertionError): try --device cpu"),
+    ],
+)
+def test_what_the_stub_may_be_to_blame_for_is_told(tmp_path: Path, ends: str, words: str) -> None:
+    (tmp_path / "script.py").write_text(f"import torch\nx = torch.ones(4).cuda() * 2\n{ends}\n")
+    ended, diagnosis = diagnosed("script.py", cwd=tmp_path, device="stub")
+    if ended.code == 2:
+        pytest.skip(ended.err)
+    assert ended.code == 1
+    assert any(words in note for note in diagnosis["notes"]), diagnosis["notes"]
 
 
 def test_without_a_compiler_it_falls_back_to_the_cpu_and_says_so(tmp_path: Path) -> None:
