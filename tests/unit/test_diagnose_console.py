@@ -95,6 +95,13 @@ def test_the_docs_show_what_is_printed(tmp_path: Path) -> None:
     assert re.sub(r"\(\w+ kernels\)", "(native kernels)", lines) == printed.strip()
 
 
+def test_no_summary_refers_to_another(tmp_path: Path) -> None:
+    program = "net = Net().eval()\nopt = torch.optim.SGD(net.parameters(), 0.1)\nnet(x).sum().backward()\nopt.step()\n"
+    (found,) = findings(tmp_path, program)
+    assert found.pattern == "eval-then-use"
+    assert "the same" not in found.summary
+
+
 def test_json_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     with pytest.raises(StoreError):
         show_diagnosis(diagnosis(), str(tmp_path))
