@@ -12,8 +12,8 @@ from harness.diagnose.joint import joint_cure
 from harness.placements import PLACEMENTS
 
 _SUMMARIES = {
-    patterns.THEN_USE: "a gradient of a network in eval mode, and an optimizer applies it (dynamic evaluation, test-time "
-    "training, or train() forgotten)",
+    patterns.THEN_USE: "a gradient of a network in eval mode, and an optimizer applies it (dynamic evaluation, "
+    "test-time training, or train() forgotten)",
     patterns.NOT_RESTORED: "a line that trained in train mode goes on training in eval mode: no device raises, since "
     "cuDNN is off, but dropout and batch statistics are off as well",
     "train-in-forward": "train() is called inside forward(), and undoes every eval(): never an error, always wrong in "
