@@ -5,10 +5,13 @@ from __future__ import annotations
 import io
 import tokenize
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 _STEP = "    "
 
@@ -42,16 +45,30 @@ class Edit:
         return self.end_line or self.line
 
 
-def apply(edits: Iterable[Edit]) -> dict[str, str]:
-    """The text of each file as the edits change it; nothing is written.
+_EDIT: TypeAdapter[Edit] = TypeAdapter(Edit)
+
+
+def apply(edits: Iterable[Edit | Mapping[str, Any]]) -> dict[str, str]:
+    """The text of each file as the edits, also those of a diagnosis' JSON, change it; nothing is written.
 
     Raises:
+        ValueError: what is no edit, or one of lines that its file does not have.
         OSError, UnicodeDecodeError: a file cannot be read.
     """
     by_file: dict[str, list[Edit]] = defaultdict(list)
-    for edit in dict.fromkeys(edits):  # two findings may ask for the same
+    for edit in dict.fromkeys(map(_edit, edits)):  # two findings may ask for the same
         by_file[edit.file].append(edit)
     return {file: apply_to(read(Path(file)), changes) for file, changes in by_file.items()}
+
+
+def _edit(given: Edit | Mapping[str, Any]) -> Edit:
+    if isinstance(given, Edit):
+        return given
+    try:
+        return _EDIT.validate_python(given)
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in error.errors())
+        raise ValueError(f"{given!r} is no edit of a diagnosis: {wrong}") from None
 
 
 def read(path: Path) -> str:
@@ -62,12 +79,18 @@ def read(path: Path) -> str:
 
 
 def apply_to(text: str, edits: Iterable[Edit]) -> str:
-    """``text`` as the edits change it, made from the last line to the first."""
+    """``text`` as the edits change it, made from the last line to the first.
+
+    Raises:
+        ValueError: an edit of lines that ``text`` does not have.
+    """
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = text.splitlines()
     inside = _inside_strings(text)
     for edit in sorted(edits, key=lambda edit: (edit.line, edit.last), reverse=True):
         first, last = edit.line - 1, edit.last
+        if not 0 <= first < last <= len(lines):
+            raise ValueError(f"{edit.file} has {len(lines)} lines, and an edit is of lines {edit.line} to {last}")
         before, covered, after = lines[:first], lines[first:last], lines[last:]
         code = _indented(edit.code, lines[first])
         match edit.action:
