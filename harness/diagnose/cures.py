@@ -70,10 +70,30 @@ def _train_first(fact: Fact) -> Cure:
     moved = f" (the train() at {where(own_place(late[-1].chain))} is too late)" if late else ""
     if handle is None:
         return Cure("train-first", f"call train() on the model before this forward{moved}.")
-    line, place = _top(fact, handle)
-    code = f"{handle.name}.train()"
+    target, place = _top(fact, handle)
+    code, line = f"{handle.name}.train()", handle.spot.whole_lines(target)[0]
+    undone = _eval_right_before(handle, target)
+    if undone is not None:
+        first, last = undone
+        edit = Edit(handle.file, first, EditAction.REPLACE, code, end_line=last)
+        return Cure("train-first", f"`{code}` in place of the eval() at {handle.file}:{first}{moved}.", (edit,))
     edit = Edit(handle.file, line, EditAction.INSERT_BEFORE, code)
     return Cure("train-first", f"`{code}` {place} {handle.file}:{line}{moved}.", (edit,))
+
+
+def _eval_right_before(handle: Handle, target: ast.stmt) -> tuple[int, int] | None:
+    """The lines of a statement right before ``target`` that only switches the model to eval mode.
+
+    ``train()`` behind it would undo it at once, and read as if both were meant.
+    """
+    spot = handle.spot
+    block = spot.block(target)
+    before = block[: block.index(target)][-1:]
+    switches = (f"{handle.name}.eval()", f"{handle.name}.train(False)", f"{handle.name}.train(mode=False)")
+    if not before or ast.unparse(before[0]) not in switches:
+        return None
+    first, last, shared = spot.whole_lines(before[0])
+    return (first, last) if shared == before and last < spot.whole_lines(target)[0] else None
 
 
 def _where_it_trains(fact: Fact) -> Handle | None:
@@ -98,8 +118,8 @@ def _called_elsewhere(fact: Fact, handle: Handle) -> bool:
     return any(called_name(call) == name for call in calls if call is not caller)
 
 
-def _top(fact: Fact, handle: Handle) -> tuple[int, str]:
-    """The line before which ``train()`` goes: the outermost loop around the forward in which nobody switches back."""
+def _top(fact: Fact, handle: Handle) -> tuple[ast.stmt, str]:
+    """The statement before which ``train()`` goes: the outermost loop around the forward where nobody switches back."""
     spot = handle.spot
     parting = fork(fact.switch.chain, patterns.entry_chain(fact)) if fact.switch else None
     here = parting is not None and (parting.right.file, parting.right.starts) == (spot.place.file, spot.place.starts)
@@ -107,7 +127,7 @@ def _top(fact: Fact, handle: Handle) -> tuple[int, str]:
     free = _free_loops(fact, handle, parting, switch)
     target = _earlier(spot, switch, free[0] if free else _step(spot))
     where_it_goes = "before the loop over the batches, at" if free else "before the forward, at"
-    return spot.whole_lines(target)[0], where_it_goes
+    return target, where_it_goes
 
 
 def _free_loops(fact: Fact, handle: Handle, parting: Fork | None, switch: Spot | None) -> list[Loop]:

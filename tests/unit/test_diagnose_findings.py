@@ -141,7 +141,8 @@ def test_train_after_the_forward_is_too_late(tmp_path: Path) -> None:
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     for step in range(2):
         net.eval()
-        loss = net(x).sum()  # call
+        start = 0
+        loss = net(x).sum() + start  # call
         net.train()  # late
         loss.backward()
         optimizer.step()
