@@ -6,7 +6,7 @@ import copy
 import itertools
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -17,6 +17,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from harness.modes import EvalModeBackwardError, calls, eval_gradients, guard
 from harness.modes.tap import Tap
+from harness.placements import PLACEMENTS
+from harness.trial.modes import Modes
 
 LENGTHS = torch.tensor([5, 3, 2])
 
@@ -268,3 +270,31 @@ def test_refuses_what_it_cannot_do() -> None:
     scripted.rnn.original_name = "LSTM"
     with pytest.raises(TypeError, match="rnn is TorchScript"), eval_gradients(scripted):
         pass
+
+
+@pytest.mark.parametrize("cell", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_kernel_is_called_as_by_the_placement_that_stands_for_it(cell: str, packed: bool) -> None:
+    """What the report says of the row `rnn-train-dropout-zero`."""
+    placement = PLACEMENTS["rnn-train-dropout-zero"]
+    net, inputs = Net(cell, packed=packed, num_layers=2, dropout=0.4), torch.randn(3, 5, 4)
+    seen: list[Any] = []
+
+    def observe(_operator: str, arguments: Any, training: bool, _outputs: Any) -> None:
+        settings = [one for one in arguments if isinstance(one, bool | int | float)]
+        seen.append((training, arguments[calls.place_of_mode(arguments) - 1], settings))
+
+    tap, modes = Tap(observer=observe), Modes(cast(Any, net))
+    tap.open()
+    try:
+        modes.act((*placement.start, *placement.before_forward))
+        by_hand = net(inputs)
+        modes.act(placement.after_step)
+        before = flags(net)
+        with eval_gradients(net):
+            assert torch.equal(net(inputs), by_hand)
+            assert flags(net) == before
+    finally:
+        tap.close()
+    assert seen[0] == seen[1]
+    assert seen[0][:2] == (True, 0.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from builders import make_plan, make_record, make_records
@@ -240,6 +241,26 @@ def test_every_candidate_has_a_row_and_a_line_that_says_how_in_the_same_order() 
         assert all(PLACEMENTS[name].recipe.replace("  #", " #") == recipe for name, recipe in lines)
         raising = part.partition("After the same goal, but raising: ")[2].partition("\n")[0]
         assert raising and not set(re.findall(r"`([a-z-]+)`", raising)) & set(rows)
+
+
+def test_what_has_no_row_is_told_where_it_belongs() -> None:
+    report = section(render(PLAN, RECORDS, "md"))
+    stands = [line for line in report.splitlines() if "`harness.eval_gradients(model)`" in line]
+    assert len(stands) == 1 and stands[0].startswith("- `rnn-train-dropout-zero`: ")
+    assert "it has no row of its own." in stands[0] and "eval_gradients" not in PLACEMENTS
+    untold = make_plan(placements=("eval-always", "eval-cudnn-off-forward"))
+    assert "eval_gradients" not in section(render(untold, make_records(untold), "md"))
+
+
+@pytest.mark.parametrize("looked", [True, False])
+def test_only_the_table_of_frozen_rnns_points_to_the_cure_it_did_not_try(looked: bool) -> None:
+    report = section(render(PLAN, RECORDS if looked else unseen(RECORDS), "md"))
+    parts = {part.partition("\n")[0]: part for part in report.split("\n### ")[1:]}
+    told = {heading for heading, part in parts.items() if "`harness.eval_gradients(model.rnn)`" in part}
+    frozen = {heading for heading in parts if "through a frozen RNN" in heading}
+    assert len(frozen) == 1 and told == frozen
+    page = Path(__file__).parents[2] / "docs" / "fix-it.md"
+    assert "with harness.eval_gradients(model.rnn):" in page.read_text().partition("### Frozen RNNs")[2]
 
 
 def test_one_attempt_is_no_test_of_repeatability() -> None:

@@ -14,6 +14,14 @@ from harness.report.fixes import Advice, Fix, Price
 
 NOT_TESTED = "not tested"
 
+STANDS_FOR = {
+    "rnn-train-dropout-zero": (
+        "`harness.eval_gradients(model)` calls the kernel with the same arguments (training on, the RNN's dropout 0) "
+        "and changes no flag: this row stands for it, but for the time it takes in Python; it has no row of its own."
+    ),
+}
+"""What else a placement speaks for: a cure of this package that no placement of the matrix is made of."""
+
 
 def row(evidence: Evidence, fix: Fix) -> dict[str, str]:
     """Its cells, short ones; each column that comes from one device names it."""
@@ -32,11 +40,12 @@ def row(evidence: Evidence, fix: Fix) -> dict[str, str]:
 
 
 def how(fix: Fix) -> str:
-    """``how to do it``, what of its gradient is not as wanted, and what it leaves behind."""
+    """How it is done, what of its gradient is not as wanted, what it leaves behind, and what else it stands for."""
     recipe = f": {text.code(fix.placement.recipe)}" if fix.placement.recipe else ""
     said = [f"`{fix.placement.name}`{recipe}."]
     said += [f"On `{device}`, {sentence}." for device, judged in fix.gradients.items() for sentence in _why(judged)]
-    return " ".join((*said, *_left_behind(fix)))
+    also = STANDS_FOR.get(fix.placement.name)
+    return " ".join((*said, *_left_behind(fix), *([also] if also else [])))
 
 
 def marks(fix: Fix) -> str:

@@ -15,6 +15,12 @@ from harness.report.sections.fix_words import how, marks, row
 NOISY = 1.1
 """Where equal work differs by more than this factor, a reader is warned."""
 
+UNTRIED = (
+    " `harness.eval_gradients(model.rnn)` around the forward is no part of this run; `docs/fix-it.md` shows it under "
+    '"Frozen RNNs", with code that is tested on the stub.'
+)
+"""A frozen RNN with dropout: of no placement for it is the dropout off and does the gradient pass, as in this."""
+
 GOALS = {
     Wants.TRAIN: "a train gradient (dropout and batch statistics on)",
     Wants.EVAL: "an eval gradient (dropout and batch statistics off)",
@@ -48,9 +54,12 @@ def _head(table: Table) -> str:
 def _doubt(table: Table) -> str:
     if table.usable:
         return ""
+    untried = UNTRIED if table.cures[0].freeze_rnn else ""
     if any(fix.advice is Advice.AS_WANTED for fix in table.fixes):
-        return " No gradient of theirs could be compared, since dropout is random; with `-a dropout=0.0` it can."
-    return " **Nothing in this run is shown to be a cure.**"
+        return (
+            f" No gradient of theirs could be compared, since dropout is random; with `-a dropout=0.0` it can.{untried}"
+        )
+    return f" **Nothing in this run is shown to be a cure.**{untried}"
 
 
 def _intro(evidence: Evidence, tables: list[Table]) -> str:

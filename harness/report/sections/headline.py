@@ -52,9 +52,7 @@ def _joined(evidence: Evidence) -> str:
     if set(evidence.plan.devices) != {Device.STUB, Device.CPU}:
         return ""
     if evidence.plan.is_program:
-        return (
-            "There was no GPU: the outcome comes from `stub`, losses and accuracy from `cpu`."
-        )
+        return "There was no GPU: the outcome comes from `stub`, losses and accuracy from `cpu`."
     return (
         "There was no GPU: outcomes come from `stub`, speed from `cpu`, joined per variant. Every column says which. "
         "What `cpu` says about outcomes is only that the variant runs."
