@@ -70,11 +70,16 @@ def differs(result: Result) -> bool:
     return expected != (result.outcome is Outcome.BACKWARD_ERROR)
 
 
-def prediction(placement: str) -> str:
-    """The prediction in the words of the outcome table: on the cuDNN path / elsewhere."""
+def prediction(placement: str, cudnn: str | None = None) -> str:
+    """The prediction in the words of the outcome table: on the cuDNN path / elsewhere.
+
+    Where all is with ``cudnn`` "on" or "off", the word for that side alone.
+    """
     known = PLACEMENTS.get(placement)
     if known is None:
         return "-"
     if known.around_forward is Around.NO_GRAD:
         return "error"
-    return "RAISES / ok" if known.raises else "ok"
+    if not known.raises:
+        return "ok"
+    return {"on": "RAISES", "off": "ok"}.get(cudnn or "", "RAISES / ok")

@@ -133,12 +133,16 @@ def test_the_map_shows_each_placement_with_cudnn_on_and_off() -> None:
     assert rows["eval-no-grad"][1] == "error" and rows["train-always"][1] == "ok"
 
 
-def test_with_one_setting_of_cudnn_an_entry_has_no_empty_side() -> None:
-    plan = make_plan(flags=("on",))
+@pytest.mark.parametrize(("flag", "word"), [("on", "RAISES"), ("off", "ok")])
+def test_with_one_setting_of_cudnn_neither_entry_nor_prediction_has_another_side(flag: str, word: str) -> None:
+    plan = make_plan(flags=(flag,))
     report = render(plan, make_records(plan), "md")
     rows = cells_of(report, "placement")
-    assert rows["eval-always"][1] == "RAISES" and rows["train-always"][1] == "ok"
-    assert "cuDNN is on in all of them." in report and "Left of the slash" not in report
+    del rows["heading"]
+    assert rows["eval-always"][:2] == [word, word] and rows["eval-no-grad"][0] == "error"
+    assert not [name for name, cells in rows.items() if any("/" in cell for cell in cells)]
+    assert {cells[0] for cells in rows.values()} <= {word, "ok", "error"}
+    assert f"cuDNN is {flag} in all of them." in report and "Left of the slash" not in report
 
 
 def test_an_entry_counts_when_directions_differ_and_says_what_sets_them_apart() -> None:

@@ -67,13 +67,14 @@ def _caption(evidence: Evidence, rows: pd.DataFrame, device: Device) -> str:
 def _entries(rows: pd.DataFrame) -> pd.DataFrame:
     placements = list(dict.fromkeys(rows["placement"]))
     cells = list(dict.fromkeys(rows["cell"]))
-    both = rows["cudnn"].nunique() > 1
+    flags = rows["cudnn"].dropna().unique()
+    both, only = len(flags) > 1, str(flags[0]) if len(flags) == 1 else None
     groups = rows.groupby(["placement", "cell"], sort=False)
     entries = {place: _entry(group, both_sides=both) for place, group in groups}
     return pd.DataFrame(
         {
             "placement": [text.plain(str(name)) for name in placements],
-            "predicted": [prediction(str(name)) for name in placements],
+            "predicted": [prediction(str(name), only) for name in placements],
             **{text.plain(str(cell)): [entries.get((name, cell), "") for name in placements] for cell in cells},
         }
     )
