@@ -128,7 +128,7 @@ PLACEMENTS: dict[str, Placement] = {
         ),
         Placement(
             "eval-then-use",
-            "the same, and the gradient is applied (dynamic evaluation, test-time training)",
+            "eval() on the whole net, and a gradient that is applied (dynamic evaluation, test-time training)",
             Wants.EVAL,
             raises=True,
             start=_E,
@@ -185,7 +185,7 @@ PLACEMENTS: dict[str, Placement] = {
         ),
         Placement(
             "eval-output-detached",
-            "the same with detach()",
+            "the output of an eval forward is detached, then spliced into a training loss",
             Wants.TRAIN,
             raises=False,
             second=Second.DETACHED,
@@ -210,7 +210,7 @@ PLACEMENTS: dict[str, Placement] = {
         ),
         Placement(
             "rnn-train-dropout-zero",
-            "the same, with the RNN's dropout set to 0 for the step and restored after it",
+            "eval() on all; for each step train() on the RNN alone with its dropout at 0, both restored after it",
             Wants.EVAL,
             raises=False,
             start=_E,

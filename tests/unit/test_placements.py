@@ -1,5 +1,7 @@
 """The 24 placements against the table that they were declared from, written out by hand."""
 
+import re
+
 import pytest
 
 from harness.model import Wants
@@ -55,6 +57,12 @@ def test_summaries_are_one_line_and_tell_placements_apart() -> None:
     summaries = [placement.summary for placement in PLACEMENTS.values()]
     assert len(set(summaries)) == 24
     assert all("\n" not in summary and len(summary) < 120 for summary in summaries)
+
+
+def test_no_summary_leans_on_another() -> None:
+    """Each is also read alone: by `show`, at the top of a repro script, in a report of a few placements."""
+    leaning = re.compile(r"\b(the same|as above|likewise|ditto|this time|the other|the previous)\b", re.IGNORECASE)
+    assert [name for name, placement in PLACEMENTS.items() if leaning.search(placement.summary)] == []
 
 
 @pytest.mark.parametrize("name", EXPECTED)
