@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -47,6 +49,32 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
         return (yield)
     with harness.guard(when=item.config.getoption("rnn_mode_guard_when")):
         return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    """End the traceback of what a guard raised in the line that led to it, unless --full-trace asks for all."""
+    if call.excinfo is not None and _of_a_guard(call.excinfo.value) and not item.config.getoption("fulltrace"):
+        _end_outside_the_machinery(call.excinfo.tb)
+    return (yield)
+
+
+def _of_a_guard(error: BaseException) -> bool:
+    module = sys.modules.get("harness.modes.error")  # not imported: then nobody has entered a guard
+    return module is not None and isinstance(error, module.EvalModeBackwardError)
+
+
+def _end_outside_the_machinery(trace: TracebackType | None) -> None:
+    """Cut off the frames of PyTorch and the guard at the end of a traceback."""
+    from harness.modes.sites import is_machinery
+
+    last = None
+    while trace is not None:
+        if not is_machinery(trace.tb_frame.f_code):
+            last = trace
+        trace = trace.tb_next
+    if last is not None:
+        last.tb_next = None
 
 
 @pytest.fixture

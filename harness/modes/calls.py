@@ -43,6 +43,7 @@ def _wrapped(operator: str) -> Callable[..., Any]:
     original = getattr(torch._C._VariableFunctions, operator)
 
     def call(*arguments: Any, **named: Any) -> Any:
+        __tracebackhide__ = True  # from pytest: a person has no use for this frame
         # A traced layer is taken apart: no kernel of cuDNN will run it, and there is nothing to see.
         if torch.compiler.is_compiling() or named or len(arguments) != _ARGUMENTS:
             return original(*arguments, **named)

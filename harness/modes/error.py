@@ -19,6 +19,8 @@ class EvalModeBackwardError(RuntimeError):
     ``switch``: where the RNN was put into eval mode, or that it was not seen. ``cure``: what to do.
     """
 
+    __module__ = "harness"  # where people import it from, and what a traceback is to say
+
     def __init__(self, what: str, *, module: str, kind: str, root: str, forward: str, switch: str, cure: str) -> None:
         self.what, self.module, self.kind, self.root = what, module, kind, root
         self.forward, self.switch, self.cure = forward, switch, cure

@@ -1,4 +1,7 @@
-"""The guard: raises where cuDNN would have, on any device, and says which module and which two lines it was."""
+"""The guard: raises where cuDNN would have, on any device, and says which module and which two lines it was.
+
+``__tracebackhide__`` in its frames has pytest leave them out: nothing in them is of use to whom the error is told.
+"""
 
 from __future__ import annotations
 
@@ -121,6 +124,7 @@ _active: dict[str, int] = {"backward": 0, "forward": 0}
 
 
 def _observe(operator: str, arguments: Sequence[Any], training: bool, outputs: tuple[Tensor, ...]) -> None:
+    __tracebackhide__ = True
     if training or not any(output.requires_grad for output in outputs):
         return
     nodes = backend.beginnings(outputs)
@@ -139,6 +143,7 @@ _tap = Tap(observer=_observe)
 
 
 def _arrived(forward: EvalForward, gradients: tuple[Tensor | None, ...]) -> None:
+    __tracebackhide__ = True
     if (_active["backward"] or _active["forward"]) and any(gradient is not None for gradient in gradients):
         raise forward.error(
             f"A gradient reached the {forward.label}, whose forward ran in eval mode: on a GPU this is {CUDNN_SAYS!r}."
@@ -159,6 +164,7 @@ def _decorated(when: When, function: Callable[..., Any]) -> Callable[..., Any]:
 
         @functools.wraps(function)
         async def guarded_coroutine(*arguments: Any, **named: Any) -> Any:
+            __tracebackhide__ = True
             with Guard(when):
                 return await function(*arguments, **named)
 
@@ -167,6 +173,7 @@ def _decorated(when: When, function: Callable[..., Any]) -> Callable[..., Any]:
 
         @functools.wraps(function)
         def guarded_generator(*arguments: Any, **named: Any) -> Any:
+            __tracebackhide__ = True
             with Guard(when):
                 return (yield from function(*arguments, **named))
 
@@ -174,6 +181,7 @@ def _decorated(when: When, function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def guarded(*arguments: Any, **named: Any) -> Any:
+        __tracebackhide__ = True
         with Guard(when):
             return function(*arguments, **named)
 

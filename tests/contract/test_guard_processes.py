@@ -137,6 +137,18 @@ def test_the_plugin_can_be_strict(suite: Path) -> None:
     assert found["test_marked"] == found["test_one"] == "PASSED"
 
 
+@pytest.mark.parametrize("when", ["backward", "forward"])
+def test_the_traceback_ends_in_the_persons_own_line(suite: Path, when: str) -> None:
+    options = ("--tb=short", "--rnn-mode-guard", f"--rnn-mode-guard-when={when}", "test_it.py::test_in_test")
+    told = python("-m", "pytest", "-p", "harness.pytest_plugin", "-q", *options, cwd=suite).stdout
+    places = [line for line in told.splitlines() if ".py:" in line and ": in " in line]
+    assert places[-1] == "test_it.py:5: in step", told
+    assert "E   harness.EvalModeBackwardError: " in told
+    assert not any("guarding.py" in place or "calls.py" in place for place in places)
+    everything = python("-m", "pytest", "-p", "harness.pytest_plugin", "-q", "--full-trace", *options, cwd=suite).stdout
+    assert "guarding.py" in everything
+
+
 def test_the_plugin_costs_nothing_unused(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text("import sys\ndef test_it():\n    assert 'torch' not in sys.modules\n")
     assert python("-m", "pytest", "-q", "-p", "harness.pytest_plugin", cwd=tmp_path).returncode == 0

@@ -255,6 +255,11 @@ def test_survives_pickling() -> None:
     assert isinstance(twin, RuntimeError)
 
 
+def test_its_name_is_the_one_that_people_import() -> None:
+    assert f"{EvalModeBackwardError.__module__}.{EvalModeBackwardError.__qualname__}" == "harness.EvalModeBackwardError"
+    assert pickle.loads(pickle.dumps(EvalModeBackwardError)) is EvalModeBackwardError
+
+
 def test_a_library_s_line_is_told_with_the_own_line_that_called_it() -> None:
     library = Site(torch.__file__, 1, "f")
     own = Site("/home/somebody/train.py", 2, "main")
