@@ -87,7 +87,9 @@ def _find(store: Store, asked: Resumption) -> tuple[RunFolder, Plan]:
     found = ((folder, read_plan(folder)) for folder in map(store.folder, reversed(store.runs())))
     matrices = [(folder, plan) for folder, plan in found if not plan.is_program]
     if not matrices:
-        raise RunNotFoundError(f"there are no runs of a matrix in {store.root}", "Make one with `harness run matrix`.")
+        raise RunNotFoundError(
+            f"there are no runs of a matrix in {store.root.absolute()}", "Make one with `harness run matrix`."
+        )
     unfinished = (each for each in matrices if not collect(each[1], read_records(each[0])).complete)
     folder, plan = next(unfinished, matrices[0])
     return folder, _resumable(plan)

@@ -127,7 +127,7 @@ def compare(store: Path, /, first: str, second: str, **options: Any) -> None:
 
 @cli.command()
 @click.argument("run", required=False)
-@click.option("--port", type=int, default=5000, show_default=True, help="Where the UI listens.")
+@click.option("--port", type=click.IntRange(1, 65535), default=5000, show_default=True, help="Where the UI listens.")
 @TRACKING_URI
 @click.pass_obj
 def ui(store: Path, /, run: str | None, port: int, **options: Any) -> None:

@@ -119,8 +119,8 @@ def serve_ui(store: Store, port: int, run: str | None) -> None:
     """
     from harness.store.ui import links, serving
 
-    if run is not None:
-        store.find(run)  # before anything is started
+    if run is not None or store.uri == store.default_uri:  # a database named on purpose may hold the runs of others
+        store.find(run)  # before anything is started or made
     with serving(store, port, tell=tell) as process:
         found = links(store, port, run)
         click.echo(f"MLflow's UI: {found.home} (on this machine only; Ctrl-C ends it)")
@@ -131,7 +131,9 @@ def serve_ui(store: Store, port: int, run: str | None) -> None:
         if found.run and not found.table:
             click.echo(f"run {found.run} is not in MLflow; `harness sync {found.run}` writes it there")
         if not found.run:
-            click.echo(f"there are no runs in {store.root} yet; `harness run matrix` makes one")
+            click.echo(
+                f"there are no runs in {one_line(str(store.root.absolute()))} yet; `harness run matrix` makes one"
+            )
         sys.stdout.flush()
         try:
             process.wait()

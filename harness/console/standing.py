@@ -116,7 +116,7 @@ def _next(found: Standing) -> Iterator[str]:
 def table_lines(every: list[Standing | Unreadable], store: Store) -> Iterator[str]:
     """One line per run, oldest first."""
     if not every:
-        yield f"there are no runs in {store.root}"
+        yield f"there are no runs in {one_line(str(store.root.absolute()))}"
         return
     yield from _aligned([["run", "what", "devices", "recorded", "planned", "state"], *map(_row, every)])
 

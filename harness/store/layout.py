@@ -156,7 +156,7 @@ class Store:
         runs = self.runs()
         if not runs:
             raise RunNotFoundError(
-                f"there are no runs in {self.root}",
+                f"there are no runs in {self.root.absolute()}",
                 "Make one with `harness run matrix`, or name the folder that has them with --store DIR.",
             )
         return self.folder(runs[-1])
@@ -178,7 +178,7 @@ class Store:
         if matches:
             raise RunNotFoundError(f"{len(matches)} runs begin with {text!r}", f"Say which: {_some(matches)}.")
         self.latest()
-        raise RunNotFoundError(f"there is no run {shown(text)} in {self.root}", _nearest(text, runs))
+        raise RunNotFoundError(f"there is no run {shown(text)} in {self.root.absolute()}", _nearest(text, runs))
 
     def refuse_old_file_store(self) -> None:
         """Stop before MLflow does, where an older MLflow left a plain-file store that new ones refuse to open.

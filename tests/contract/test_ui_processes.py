@@ -46,7 +46,10 @@ def listening(mark: str) -> set[str]:
 @pytest.mark.timeout(180)
 def test_the_ui_listens_on_loopback_alone_and_goes_when_its_command_is_killed(tmp_path: Path) -> None:
     port, mark = free_port(), uuid.uuid4().hex
-    with started("ui", "--port", str(port), cwd=tmp_path, env={"HARNESS_TEST_MARK": mark}) as process:
+    uri = f"sqlite:///{tmp_path}/named.db"
+    with started(
+        "ui", "--port", str(port), "--tracking-uri", uri, cwd=tmp_path, env={"HARNESS_TEST_MARK": mark}
+    ) as process:
         assert process.stdout is not None
         assert "on this machine only" in process.stdout.readline()
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=120) as page:

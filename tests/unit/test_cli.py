@@ -187,6 +187,7 @@ WRONG_USE = {
     "a run out of the store": (("report", "../../etc"), 2, "there are no runs"),
     "a run that is none, to sync": (("sync", "nope"), 2, "there are no runs"),
     "a run that is none, to the UI": (("ui", "nope"), 2, "there are no runs"),
+    "no runs, for the UI": (("ui",), 2, "harness run matrix"),
     "a port that is none": (("ui", "--port", "99999"), 2, "65535"),
     "a port that is no number": (("ui", "--port", "http"), 2, "http"),
     "a tracking folder": (("run", "matrix", "quick", "--tracking-uri", "runs"), 2, "sqlite:///"),

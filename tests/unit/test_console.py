@@ -268,11 +268,16 @@ class Server:
         raise KeyboardInterrupt
 
 
+NAMED = "sqlite:////elsewhere/mlflow.db"
+
+
 @pytest.fixture
-def ui(monkeypatch: pytest.MonkeyPatch) -> Any:
+def ui(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """``serve_ui`` on a store in the current folder, with ``links`` as given and no server."""
     from harness.store import ui as module
 
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     served: list[int] = []
 
     @contextmanager
@@ -280,22 +285,46 @@ def ui(monkeypatch: pytest.MonkeyPatch) -> Any:
         served.append(port)
         yield Server()
 
-    def serve(links: module.Links, run: str | None = None) -> list[int]:
+    def serve(links: module.Links, run: str | None = None, uri: str | None = NAMED) -> list[int]:
         monkeypatch.setattr(module, "serving", serving)
         monkeypatch.setattr(module, "links", lambda *_: links)
-        serve_ui(Store(Path("here")), 5001, run)
+        serve_ui(Store(Path("here"), uri), 5001, run)
         return served
 
     serve.links = module.Links  # type: ignore[attr-defined]
+    serve.served = served  # type: ignore[attr-defined]
     return serve
 
 
-def test_the_ui_without_runs_says_so_and_ends_with_ctrl_c(ui: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_without_runs_has_no_ui_and_gets_no_database(ui: Any, tmp_path: Path) -> None:
+    with pytest.raises(RunNotFoundError) as told:
+        ui(ui.links("home"), uri=None)
+    with pytest.raises(RunNotFoundError) as elsewhere:
+        Store(Path("here")).latest()  # as `status` and `report` say it
+    assert (str(told.value), told.value.advice) == (str(elsewhere.value), elsewhere.value.advice)
+    assert str(told.value) == f"there are no runs in {tmp_path / 'here'}"
+    assert (told.value.exit_code, ui.served, list(tmp_path.iterdir())) == (2, [], [])
+
+
+def test_a_run_that_mlflow_lacks_is_served_all_the_same(
+    ui: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = "20260301-101500-abcde"
+    folder = tmp_path / "here" / "mlruns" / "runs" / run
+    folder.mkdir(parents=True)
+    (folder / "plan.json").write_text("{}")
+    assert ui(ui.links("home", run), uri=None) == [5001]
+    assert f"run {run} is not in MLflow" in capsys.readouterr().out
+
+
+def test_a_database_that_is_named_is_served_without_runs_of_ours(
+    ui: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert ui(ui.links("http://127.0.0.1:5001")) == [5001]
     captured = capsys.readouterr()
     assert captured.out.splitlines() == [
         "MLflow's UI: http://127.0.0.1:5001 (on this machine only; Ctrl-C ends it)",
-        "there are no runs in here yet; `harness run matrix` makes one",
+        f"there are no runs in {tmp_path / 'here'} yet; `harness run matrix` makes one",
     ]
     assert captured.err == "stopped\n"
 

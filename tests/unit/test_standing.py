@@ -147,10 +147,10 @@ def test_json_has_the_same_numbers(tmp_path: Path, main: Any) -> None:
     assert document["sittings"][0]["environment"] == dict(PLAN.environment)
 
 
-def test_an_empty_store(main: Any) -> None:
+def test_an_empty_store(tmp_path: Path, main: Any) -> None:
     assert main("status").code == 2
     told = main("status", "--all")
-    assert (told.code, told.out) == (0, "there are no runs in .\n")
+    assert (told.code, told.out) == (0, f"there are no runs in {tmp_path}\n")
     assert json.loads(main("status", "--all", "--json").out) == []
 
 
