@@ -10,6 +10,7 @@ from harness.campaign.conditions import Conditions, Finished, Listener, check
 from harness.campaign.desk import Books
 from harness.campaign.loop import Session
 from harness.campaign.policy import Policy, Todo, remaining
+from harness.campaign.standing import is_reported
 from harness.environment import environment, processor
 from harness.errors import DeviceUnavailableError, RunNotFoundError, UsageError
 from harness.launch.site import Site, reopen_site
@@ -26,7 +27,7 @@ from harness.store.sittings import append_sitting, read_sittings
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """Which run is to go on (``latest``: the newest matrix run that is unfinished), and what of it is made."""
+    """Which run is to go on (``latest``: the newest matrix run that is unfinished, else that lacks its report), and what of it is made."""
 
     run: str = LATEST
     policy: Policy = field(default_factory=Policy)
@@ -91,7 +92,8 @@ def _find(store: Store, asked: Resumption) -> tuple[RunFolder, Plan]:
             f"there are no runs of a matrix in {store.root.absolute()}", "Make one with `harness run matrix`."
         )
     unfinished = (each for each in matrices if not collect(each[1], read_records(each[0])).complete)
-    folder, plan = next(unfinished, matrices[0])
+    unreported = (each for each in matrices if not is_reported(*each))
+    folder, plan = next(unfinished, None) or next(unreported, matrices[0])
     return folder, _resumable(plan)
 
 

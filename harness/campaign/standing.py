@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from harness.campaign.policy import Policy, remaining
@@ -43,7 +45,11 @@ class DeviceStanding:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One run as its folder shows it. ``again`` counts the recorded attempts that a resume would make once more."""
+    """One run as its folder shows it.
+
+    ``again`` counts the recorded attempts that a resume would make once more; ``reported`` is whether the latest
+    sitting came to write its report.
+    """
 
     plan: Plan
     state: State
@@ -51,6 +57,7 @@ class Standing:
     sittings: tuple[Sitting, ...]
     strays: int
     again: int
+    reported: bool
 
     @property
     def planned(self) -> int:
@@ -83,7 +90,22 @@ def standing(folder: RunFolder) -> Standing:
     state = State.RUNNING if running else State.COMPLETE if collection.complete else State.UNFINISHED
     devices = tuple(_on_device(plan, device, collection.results) for device in plan.devices)
     again = 0 if plan.is_program else sum(each.before is not None for each in remaining(plan, records, Policy()))
-    return Standing(plan, state, devices, read_sittings(folder, plan), collection.strays, again)
+    reported = is_reported(folder, plan)
+    return Standing(plan, state, devices, read_sittings(folder, plan), collection.strays, again, reported)
+
+
+def is_reported(folder: RunFolder, plan: Plan) -> bool:
+    """Whether the latest sitting came to write its report. One that was killed before leaves none, or an earlier one.
+
+    The journal's own time is not asked: whoever copies a run gives its files times in any order.
+    """
+    began = read_sittings(folder, plan)[-1].started
+    with suppress(OSError):
+        written = folder.report.stat().st_mtime
+        with suppress(ValueError):  # not a time: nobody but a person's editor writes that
+            return written >= datetime.fromisoformat(began).timestamp()
+        return True
+    return False
 
 
 def _on_device(plan: Plan, device: Device, results: tuple[Result, ...]) -> DeviceStanding:

@@ -82,7 +82,8 @@ def _state_words(found: Standing) -> str:
         case State.RUNNING:
             return f"a coordinator is at work on it, {missing} of {found.planned} attempts to go"
         case State.COMPLETE:
-            return f"complete, {found.recorded} of {found.planned} attempts are recorded"
+            report = "" if found.reported else ", but nobody came to write its report"
+            return f"complete, {found.recorded} of {found.planned} attempts are recorded{report}"
         case State.UNFINISHED:
             return f"unfinished, {missing} of {found.planned} attempts are missing, and nobody is at work on it"
 
@@ -104,11 +105,17 @@ def _sitting_lines(sitting: Sitting) -> Iterator[str]:
 
 def _next(found: Standing) -> Iterator[str]:
     run = found.plan.run
-    if found.state is State.RUNNING or found.plan.is_program:
+    if found.state is State.RUNNING:
+        return
+    if found.plan.is_program:
+        if not found.reported:
+            yield from ("", f"`harness report {run}` shows it, `harness sync {run}` brings it to MLflow")
         return
     if found.state is State.UNFINISHED:
         again = f" and makes {found.again} again" if found.again else ""
         yield from ("", f"`harness run matrix --resume {run}` finishes it{again}")
+    elif not found.reported:
+        yield from ("", f"`harness run matrix --resume {run}` writes its report and brings it to MLflow")
     elif found.again:
         yield from ("", f"`harness run matrix --resume {run}` makes {found.again} attempts again")
 
@@ -125,13 +132,18 @@ def _row(found: Standing | Unreadable) -> list[str]:
     if isinstance(found, Unreadable):
         return [found.run, "", "", "", "", f"unreadable: {one_line(found.reason)}"]
     plan = found.plan
+    state = str(found.state)
+    if found.state is State.COMPLETE and not found.reported:
+        state += ", no report"
+    if len(found.sittings) > 1:
+        state += f", {len(found.sittings)} sittings"
     return [
         plan.run,
         one_line(plan.matrix),
         "+".join(plan.devices),
         str(found.recorded),
         str(found.planned),
-        found.state if len(found.sittings) == 1 else f"{found.state}, {len(found.sittings)} sittings",
+        state,
     ]
 
 
@@ -163,6 +175,7 @@ def _document(found: Standing | Unreadable) -> dict[str, Any]:
         "recorded": found.recorded,
         "missing": found.planned - found.recorded,
         "again": found.again,
+        "reported": found.reported,
         "strays": found.strays,
         "devices": {
             each.device: {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from builders import die, make_plan, make_records
 
 from harness import campaign, cli
-from harness.campaign import Policy, Resumption, State, standing
+from harness.campaign import Policy, Resumption, State, look_ahead, standing
 from harness.errors import HarnessError
 from harness.model import Device, Outcome, Plan, Record, Settings
 from harness.sittings import Sitting
@@ -28,11 +29,13 @@ RECORDS = sorted(make_records(PLAN), key=lambda record: record.device is Device.
 LATER = "20260401-101500-later"
 
 
-def kept(root: Path, records: list[Record], plan: Plan = PLAN) -> RunFolder:
+def kept(root: Path, records: list[Record], plan: Plan = PLAN, *, reported: bool = True) -> RunFolder:
     folder = Store(root).folder(plan.run)
     with Journal.create(folder, plan) as journal:
         for record in records:
             journal.append(replace(record, run=plan.run))
+    if reported:
+        folder.report.write_text("# Report\n")
     return folder
 
 
@@ -81,6 +84,26 @@ def test_a_run_is_complete_when_every_planned_attempt_has_a_record(tmp_path: Pat
     assert standing(folder).state is state
     with Journal.resume(folder):
         assert standing(folder).state is State.RUNNING
+
+
+@pytest.mark.parametrize("stale", [False, True], ids=["none", "of an earlier sitting"])
+def test_a_complete_run_whose_report_was_never_written_says_so_and_goes_first(
+    tmp_path: Path, main: Any, stale: bool
+) -> None:
+    folder = kept(tmp_path, RECORDS, reported=stale)
+    if stale:
+        os.utime(folder.report, (1.7e9, 1.7e9))
+        append_sitting(folder, Sitting(2, "2026-03-02T10:00:00+00:00", ("harness", "x"), {}, {}))
+    kept(tmp_path, RECORDS, replace(PLAN, run=LATER))
+    told = main("status", PLAN.run).out
+    assert "12 of 12 attempts are recorded, but nobody came to write its report" in told
+    assert f"`harness run matrix --resume {PLAN.run}` writes its report" in told
+    assert "complete, no report" in main("status", "--all").out.splitlines()[1]
+    plan, todo = look_ahead(Store(tmp_path), Resumption())
+    assert (plan.run, todo) == (PLAN.run, [])
+    folder.report.write_text("# Report\n")
+    assert "nobody came" not in main("status", PLAN.run).out
+    assert look_ahead(Store(tmp_path), Resumption())[0].run == LATER
 
 
 def test_an_unfinished_run_says_what_is_missing_and_what_to_do(tmp_path: Path, main: Any) -> None:
