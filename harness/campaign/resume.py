@@ -27,7 +27,10 @@ from harness.store.sittings import append_sitting, read_sittings
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """Which run is to go on (``latest``: the newest matrix run that is unfinished, else that lacks its report), and what of it is made."""
+    """Which run is to go on, and what of it is made.
+
+    ``latest`` is the newest run of a matrix that is unfinished, else the newest that lacks its report, else the newest.
+    """
 
     run: str = LATEST
     policy: Policy = field(default_factory=Policy)
