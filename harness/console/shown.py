@@ -118,6 +118,7 @@ def serve_ui(store: Store, port: int, run: str | None) -> None:
         HarnessError: see ``harness.store.ui``.
     """
     from harness.store.ui import links, serving
+    from harness.store.views import MOST_COMPARED
 
     if run is not None or store.uri == store.default_uri:  # a database named on purpose may hold the runs of others
         store.find(run)  # before anything is started or made
@@ -127,7 +128,10 @@ def serve_ui(store: Store, port: int, run: str | None) -> None:
         if found.table:
             click.echo(f"run {found.run}, its variants as a table:\n  {found.table}")
         if found.comparison:
-            click.echo(f"a comparison of its variants:\n  {found.comparison}")
+            click.echo(
+                f"a comparison of its variants, {MOST_COMPARED} at most (for others tick them in the table, and press "
+                f"Compare):\n  {found.comparison}"
+            )
         if found.run and not found.table:
             click.echo(f"run {found.run} is not in MLflow; `harness sync {found.run}` writes it there")
         if not found.run:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from harness.store.connection import Connection
 
-MOST_COMPARED = 40
-"""How many variants the comparison shows: more lines than this are a thicket, and the link gets too long."""
+MOST_COMPARED = 12
+"""How many variants the comparison shows: the link names each by 41 characters, and has to be read in a terminal."""
 
 _STATE_TAG = "mlflow.sharedViewState."
 _MORE_METRICS = ("timesteps_per_second", "step_ms_median", "peak_memory_bytes", "last_loss")
@@ -123,7 +123,7 @@ def compare_link(base: str, experiment: str, run_ids: Iterable[str]) -> str:
 
 
 def compared(children: Iterable[Run], most: int = MOST_COMPARED) -> list[str]:
-    """The ids of the children to compare: all, or ``most`` of them spread evenly over cells, directions and placements.
+    """The ids of the children to compare: all, or ``most`` of them spread evenly over outcomes, cells and placements.
 
     MLflow takes the first metric that all of them have for the colour of the lines, in the order it was written in.
     """
@@ -133,4 +133,4 @@ def compared(children: Iterable[Run], most: int = MOST_COMPARED) -> list[str]:
 
 
 def _place(child: Run) -> tuple[str, ...]:
-    return (*(child.data.params.get(axis, "") for axis in HEADLINE_AXES), child.info.run_name or "")
+    return (*(child.data.params.get(name, "") for name in ("outcome", *HEADLINE_AXES)), child.info.run_name or "")

@@ -180,7 +180,7 @@ def test_the_ui_answers_on_loopback_shows_links_and_ends_with_ctrl_c(shadowed: t
         home, table_title, table, comparison_title, comparison = (process.stdout.readline().strip() for _ in range(5))
         assert home == f"MLflow's UI: http://127.0.0.1:{port} (on this machine only; Ctrl-C ends it)"
         assert table_title == f"run {only_run(folder).run}, its variants as a table:"
-        assert comparison_title == "a comparison of its variants:"
+        assert comparison_title.startswith("a comparison of its variants, 12 at most ")
         assert table.startswith(f"http://127.0.0.1:{port}/#/experiments/")
         assert comparison.startswith(f"http://127.0.0.1:{port}/#/compare-runs")
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=120) as page:

@@ -332,7 +332,9 @@ def test_a_database_that_is_named_is_served_without_runs_of_ours(
 def test_the_ui_shows_the_links_that_there_are(ui: Any, capsys: pytest.CaptureFixture[str]) -> None:
     ui(ui.links("home", "r1", "home/table", "home/comparison"))
     assert capsys.readouterr().out.splitlines()[1:] == [
-        "run r1, its variants as a table:", "  home/table", "a comparison of its variants:", "  home/comparison",
+        "run r1, its variants as a table:", "  home/table",
+        "a comparison of its variants, 12 at most (for others tick them in the table, and press Compare):",
+        "  home/comparison",
     ]  # fmt: skip
     ui(ui.links("home", "r1"))
     assert capsys.readouterr().out.splitlines()[1:] == ["run r1 is not in MLflow; `harness sync r1` writes it there"]

@@ -2,12 +2,15 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from store_samples import FINE, HANGS, MESSAGE, PLAN, RAISES, RECORDS, RUN, cpu_record, stub_record, variant
 
 from harness.measured import Exactness, Sample
 from harness.model import Device, Outcome, Record
+from harness.placements import PLACEMENTS
 from harness.store import views
 from harness.store.content import Content, child_content, parent_content
 from harness.store.times import span_ms
@@ -207,6 +210,23 @@ def test_the_prepared_table_shows_the_axes_the_outcome_and_the_speed_of_this_run
     assert "params.`layers`" not in state["selectedColumns"]
     more = replace(PLAN, variants=(*PLAN.variants, variant(layers=3)))
     assert "params.`layers`" in views.table_columns(more)
+
+
+def test_few_are_compared_with_every_outcome_and_cell_among_them() -> None:
+    def child(cell: str, placement: str) -> Any:
+        raises = PLACEMENTS[placement].raises
+        params = {"cell": cell, "placement": placement, "outcome": "backward-error" if raises else "ok"}
+        return SimpleNamespace(data=SimpleNamespace(params=params), info=SimpleNamespace(run_id=params, run_name=""))
+
+    cells = ("gru", "lstm", "rnn-relu", "rnn-tanh")
+    children = [child(cell, placement) for cell in cells for placement in PLACEMENTS]
+    chosen: list[Any] = views.compared(children)
+    assert len(chosen) == views.MOST_COMPARED == 12
+    for outcome in ("backward-error", "ok"):
+        assert {each["cell"] for each in chosen if each["outcome"] == outcome} == set(cells)
+    assert len({each["placement"] for each in chosen}) > 8
+    assert len(views.compare_link("http://127.0.0.1:5000", "1", ["0" * 32] * 12)) < 600
+    assert len(views.compared(children[:5])) == 5
 
 
 def test_links_are_whole() -> None:
