@@ -271,6 +271,18 @@ def test_one_attempt_is_no_test_of_repeatability() -> None:
     assert "| not tested " not in twice and re.search(r"\| train-each-epoch .*\| yes +\|", twice)
 
 
+@pytest.mark.parametrize("replicates", [1, 2])
+@pytest.mark.parametrize("looked", [True, False])
+def test_a_cell_is_explained_exactly_where_there_is_one(replicates: int, looked: bool) -> None:
+    plan = replace(PLAN, settings=Settings(replicates=replicates))
+    records = make_records(plan)
+    report = section(render(plan, records if looked else unseen(records), "md"))
+    rows = [line for line in report.splitlines() if line.startswith("| ")]
+    cells = {cell.strip() for line in rows for cell in line.strip("|").split("|")}
+    assert ("*not tested*: " in report) == ("not tested" in cells) == (looked and replicates == 1)
+    assert ("An empty cell: " in report) == ("" in cells) == (not looked)
+
+
 def test_noise_of_equal_work_is_told() -> None:
     report = section(render(PLAN, RECORDS, "md"))
     assert "Noise on `cpu`: the steps of " in report

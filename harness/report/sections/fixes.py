@@ -10,7 +10,7 @@ from harness.model import Device, Outcome, Wants
 from harness.report import text
 from harness.report.evidence import Evidence
 from harness.report.fixes import BASELINES, Advice, Fix, Price, Table, noise_of
-from harness.report.sections.fix_words import how, marks, row
+from harness.report.sections.fix_words import NOT_TESTED, how, marks, row
 
 NOISY = 1.1
 """Where equal work differs by more than this factor, a reader is warned."""
@@ -37,7 +37,7 @@ def fixes(evidence: Evidence) -> str:
     for table in tables:
         parts += [_head(table), _table(evidence, table)]
     images = [evidence.picture("prices", device) for device in evidence.plan.devices]
-    return "\n\n".join(part for part in (*parts, _notes(tables), *images) if part)
+    return "\n\n".join(part for part in (*parts, _notes(evidence, tables), *images) if part)
 
 
 def _head(table: Table) -> str:
@@ -117,7 +117,7 @@ def _raised(fix: Fix) -> str:
     )
 
 
-def _notes(tables: list[Table]) -> str:
+def _notes(evidence: Evidence, tables: list[Table]) -> str:
     every = [fix for table in tables for fix in table.fixes]
     lines = [f"*{advice}* - {MEANINGS[advice]}" for advice in _in_tables(every)]
     priced = [fix for fix in every if fix.speed]
@@ -126,8 +126,19 @@ def _notes(tables: list[Table]) -> str:
     if any("²" in marks(fix) for fix in priced):
         lines.append("² does other work than the baseline: a second forward, or a layer in front of a frozen RNN.")
     lines += [_noise(device, priced) for device in dict.fromkeys(device for fix in priced for device in fix.speed)]
-    lines.append("*not tested*: with one attempt nothing can be said about repeatability. An empty cell: not measured.")
+    lines.append(_cells(evidence, every))
     return "\n".join(f"- {line}" for line in lines if line)
+
+
+def _cells(evidence: Evidence, fixes: list[Fix]) -> str:
+    """What cells mean that say little, where there are such cells."""
+    shown = {cell for fix in fixes if fix.advice is not Advice.RAISES for cell in row(evidence, fix).values()}
+    said = []
+    if NOT_TESTED in shown:
+        said.append(f"*{NOT_TESTED}*: with one attempt nothing can be said about repeatability.")
+    if "" in shown:
+        said.append("An empty cell: not measured.")
+    return " ".join(said)
 
 
 def _in_tables(fixes: list[Fix]) -> list[Advice]:
