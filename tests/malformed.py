@@ -133,7 +133,8 @@ URIS = (
     "", " ", "x", "mlruns", "./mlruns", "/tmp/nowhere", "file:///tmp/x", "ftp://host/x", "sqlite", "sqlite:",
     "sqlite:/", "sqlite://", "sqlite:///", "sqlite:///a?b", "sqlite:///a%20b", "sqlite:///\x00", "://", "http",
     "http:", "http://", "https:///x", "nonsense://x", "javascript:alert(1)", "\x1b[2J://x", BYTES, LONG, "😀://x",
-    "s3://bucket/x", "postgres://u:secret@h/db",
+    "s3://bucket/x", "postgres://u:secret@h/db", "http://[::1", "http://host:port", "http://host:0", "http://a b",
+    "http://:5000", "http://host:99999", "uc:x", "databricks-uc", "http://\x1b[31m", "http://host/\x00",
 )  # fmt: skip
 
 EXPECTED: dict[str, str | bytes] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Mapping
@@ -86,12 +87,19 @@ def _number(value: Any, form: str = ".4f") -> str:
     return "not a number" if value is None else format(value, form)
 
 
+def _opened_by(store: Store) -> str:
+    if store.uri.lower().startswith(("http:", "https:")):
+        return ""  # the address is the UI
+    other = [] if store.tracking_uri is None else ["--tracking-uri", public(store.tracking_uri)]
+    return f" (`{shlex.join(['harness', 'ui', *other])}` opens it)"
+
+
 def _show_places(finished: Finished, store: Store) -> None:
     for file in finished.files:
         if file.suffix in (".md", ".csv"):  # the report links its plots
             click.echo(f"{file.stem}: {_near(file)}")
     if finished.tracked:
-        click.echo(f"MLflow: {public(store.uri)} (`harness ui` opens it)")
+        click.echo(f"MLflow: {public(store.uri)}{_opened_by(store)}")
     for caveat in finished.caveats:
         tell(caveat)  # what to do about it stands at its end
 

@@ -6,6 +6,7 @@ for the report, and ``harness sync`` can make up for it later.
 
 from __future__ import annotations
 
+import shlex
 import threading
 import time
 from collections import deque
@@ -15,7 +16,7 @@ from typing import Protocol
 
 from harness.errors import HarnessError
 from harness.model import Caveat, Plan, Record, Variant
-from harness.store.connection import check_tracking
+from harness.store.connection import check_tracking, public
 from harness.store.layout import Store
 from harness.store.tracking import Ending, MlflowProjection, Projection
 
@@ -68,7 +69,15 @@ def start_tracking(store: Store, plan: Plan, *, enabled: bool = True) -> Trackin
     if not enabled:
         return NoTracking()
     check_tracking(store)
-    return BackgroundProjection(lambda: MlflowProjection.open(store, plan), plan.run)
+    return BackgroundProjection(lambda: MlflowProjection.open(store, plan), sync_command(store, plan.run))
+
+
+def sync_command(store: Store, run: str) -> str:
+    """What a person has to type to bring ``run`` to the MLflow of ``store`` later. No password is shown."""
+    words = ["harness", "sync", run]
+    if store.tracking_uri is not None:
+        words += ["--tracking-uri", public(store.tracking_uri)]
+    return shlex.join(words)
 
 
 class NoTracking:
@@ -104,14 +113,14 @@ class BackgroundProjection:
     def __init__(
         self,
         open_projection: Callable[[], Projection],
-        run: str,
+        sync: str,
         *,
         patience_s: float = PATIENCE_S,
         hurry_s: float = HURRY_S,
     ) -> None:
-        """Start the thread, which begins with ``open_projection``."""
+        """Start the thread, which begins with ``open_projection``; the command ``sync`` makes up for what fails."""
         self._open = open_projection
-        self._run = run
+        self._sync = sync
         self._patience_s, self._hurry_s = patience_s, hurry_s
         self._changed = threading.Condition()
         self._waiting: deque[tuple[Variant, tuple[Record, ...]]] = deque()
@@ -164,13 +173,13 @@ class BackgroundProjection:
         """What did not reach MLflow, and how to make up for it."""
         with self._changed:
             lost, reasons = len(self._keys - self._written), []
-            how = f"The journal has them: `harness sync {self._run}` writes them later."
+            how = f"The journal has them: `{self._sync}` writes them later."
             if lost:
                 why = f" ({self._reason})" if self._reason else ""
                 reasons.append(f"{lost} of {len(self._keys)} variants were not written to MLflow{why}. {how}")
             if self._abandoned or self._closing_reason:
                 why = self._closing_reason or self._reason or f"no answer for {self._patience_s:g} s"
-                reasons.append(f"The run was not closed in MLflow ({why}). `harness sync {self._run}` closes it.")
+                reasons.append(f"The run was not closed in MLflow ({why}). `{self._sync}` closes it.")
             return tuple(reasons)
 
     @property

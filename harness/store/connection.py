@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from filelock import FileLock, Timeout
 
@@ -38,12 +39,14 @@ LOCK_PATIENCE_S = 60.0
 
 _DATABASES = frozenset({"sqlite", "postgresql", "mysql", "mssql"})
 _WEB = frozenset({"http", "https"})
-_SERVERS = _WEB | {"databricks", "databricks-uc", "uc"}
+_SERVERS = _WEB | {"databricks"}
 _ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     # A server that died is to cost a run a caveat, not the quarter of an hour that MLflow would try for.
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+    # Two lines a variant, in the middle of what a program may be reading.
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
 }
 
 
@@ -102,7 +105,11 @@ def check_tracking(store: Store) -> None:
 def _check_uri(uri: str) -> None:
     scheme = uri.partition(":")[0].lower() if ":" in uri else ""
     dialect = scheme.partition("+")[0]
-    if scheme in _WEB and not re.match(r"https?://[^/\s]", uri, re.IGNORECASE):
+    if not uri.isprintable():
+        raise UsageError(
+            f"{public(uri)!r} has characters that no address has", "Use sqlite:///FILE or http://HOST:PORT."
+        )
+    if scheme in _WEB and not _names_a_server(uri):
         raise UsageError(f"{public(uri)!r} names no server", "Write it like http://HOST:PORT.")
     if uri.lower() in _SERVERS - _WEB or dialect in _DATABASES or scheme in _SERVERS:
         # Of two versions of SQLAlchemy one reads %20 as a space and one as it stands: they would open different files.
@@ -121,6 +128,14 @@ def _check_uri(uri: str) -> None:
         raise UsageError(f"MLflow knows no tracking store {public(uri)!r}", "Use sqlite:///FILE or http://HOST:PORT.")
 
 
+def _names_a_server(uri: str) -> bool:
+    try:
+        parts = urlsplit(uri)
+        return bool(parts.hostname) and (parts.port is None or parts.port > 0) and not re.search(r"\s", parts.netloc)
+    except ValueError:  # an open bracket, or a port that is none
+        return False
+
+
 def public(text: str) -> str:
     """``text`` with every address in it lacking its user and password."""
     return re.sub(r"(?<=://)[^/\s?#]*@", "", text)
@@ -128,11 +143,19 @@ def public(text: str) -> str:
 
 @contextmanager
 def tracked(action: str) -> Iterator[None]:
-    """Turn whatever MLflow, SQLAlchemy or the network raise in the block into one ``TrackingError``."""
+    """Turn whatever MLflow, SQLAlchemy or the network raise in the block into one ``TrackingError``.
+
+    A database whose driver is not installed is a ``UsageError``.
+    """
     try:
         yield
     except HarnessError:
         raise
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"MLflow could not {action}: that needs the Python package {error.name}, which is not installed",
+            "Install it, or use sqlite:///FILE or http://HOST:PORT.",
+        ) from error
     except Exception as error:
         first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise TrackingError(f"MLflow could not {action}: {public(first)[:300]}", _advice(first)) from error
@@ -162,6 +185,9 @@ def connect(store: Store) -> Connection:
 
         for name in ("mlflow", "alembic"):
             logging.getLogger(name).setLevel(logging.WARNING)
+        # What fails there reaches the person as one sentence; they would put a traceback before it each time.
+        for name in ("mlflow.store", "sqlalchemy"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
         database = sqlite_file(uri)
         if database is None:
             client = MlflowClient(tracking_uri=uri)

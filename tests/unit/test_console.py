@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from harness.campaign import Chosen, Finished
-from harness.console import RunConsole, serve_ui, show_finished, show_plan, show_seed, show_stub, show_synced
+from harness.console import RunConsole, serve_ui, show_finished, show_plan, show_seed, show_stub, show_synced, shown
 from harness.errors import RunNotFoundError
 from harness.matrix.expand import Expansion
 from harness.model import Device, Exclusion, Outcome, Phase, Plan, Record, Settings, Variant
@@ -357,3 +357,15 @@ def test_the_stub_says_what_it_is(capsys: pytest.CaptureFixture[str], monkeypatc
         "torch: 2.14.1 (CUDA 13.0)", "library: /cache/a.so", "covers:", "  - Checks.", "  - Cells.", "does not:",
         "  - Numbers.",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("uri", "hint"),
+    [
+        (None, " (`harness ui` opens it)"),
+        ("sqlite:////a b/m.db", " (`harness ui --tracking-uri 'sqlite:////a b/m.db'` opens it)"),
+        ("http://me:secret@host:5000", ""),
+    ],
+)
+def test_the_hint_opens_the_mlflow_that_was_written_to(uri: str | None, hint: str) -> None:
+    assert shown._opened_by(Store(Path(), uri)) == hint

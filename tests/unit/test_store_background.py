@@ -10,9 +10,11 @@ from store_samples import FINE, HANGS, PLAN, RAISES, RECORDS, RUN
 
 from harness.errors import TrackingError, UsageError
 from harness.model import Record, Variant
-from harness.store.background import BackgroundProjection, NoTracking, start_tracking
+from harness.store.background import BackgroundProjection, NoTracking, start_tracking, sync_command
 from harness.store.layout import Store
 from harness.store.tracking import Ending
+
+SYNC = f"harness sync {RUN}"
 
 
 class Shown:
@@ -49,7 +51,7 @@ def project_all(tracking: BackgroundProjection) -> None:
 
 def test_all_is_written_in_order_and_then_closed() -> None:
     shown = Shown()
-    tracking = BackgroundProjection(lambda: shown, RUN)
+    tracking = BackgroundProjection(lambda: shown, SYNC)
     project_all(tracking)
     tracking.finish(Ending.COMPLETE, RECORDS, [Path("report.md")])
     assert shown.variants == [variant.key for variant in PLAN.variants]
@@ -64,7 +66,7 @@ def test_nothing_is_written_or_even_opened_while_paused() -> None:
         opened.set()
         return shown
 
-    tracking = BackgroundProjection(open_it, RUN)
+    tracking = BackgroundProjection(open_it, SYNC)
     assert opened.wait(5)
     assert tracking.pause()
     project_all(tracking)
@@ -83,7 +85,7 @@ def test_pause_waits_for_the_write_in_progress() -> None:
         assert release.wait(5)
 
     shown = Shown(slow)
-    tracking = BackgroundProjection(lambda: shown, RUN)
+    tracking = BackgroundProjection(lambda: shown, SYNC)
     tracking.project(FINE, RECORDS[2:4])
     assert begun.wait(5)
     threading.Timer(0.1, release.set).start()
@@ -94,7 +96,7 @@ def test_pause_waits_for_the_write_in_progress() -> None:
 
 def test_a_pause_is_lifted_by_finish() -> None:
     shown = Shown()
-    tracking = BackgroundProjection(lambda: shown, RUN)
+    tracking = BackgroundProjection(lambda: shown, SYNC)
     tracking.pause()
     project_all(tracking)
     tracking.finish(Ending.COMPLETE, RECORDS)
@@ -105,7 +107,7 @@ def test_a_store_that_cannot_be_opened_is_a_caveat() -> None:
     def fail() -> Shown:
         raise TrackingError("MLflow could not open http://nowhere: refused")
 
-    tracking = BackgroundProjection(fail, RUN)
+    tracking = BackgroundProjection(fail, SYNC)
     project_all(tracking)
     tracking.finish(Ending.COMPLETE, RECORDS)
     lost, unclosed = tracking.caveats
@@ -117,13 +119,13 @@ def test_a_store_that_cannot_be_opened_is_a_caveat() -> None:
 def test_one_failure_loses_one_variant_and_a_second_try_makes_up_for_it() -> None:
     troubles = [refuse]
     shown = Shown(lambda: troubles.pop()() if troubles else None)
-    tracking = BackgroundProjection(lambda: shown, RUN)
+    tracking = BackgroundProjection(lambda: shown, SYNC)
     project_all(tracking)
     tracking.finish(Ending.COMPLETE, RECORDS)
     assert shown.variants == [FINE.key, HANGS.key]
     assert tracking.caveats[0].startswith("1 of 3 variants were not written")
     troubles.append(refuse)
-    again = BackgroundProjection(lambda: shown, RUN)
+    again = BackgroundProjection(lambda: shown, SYNC)
     project_all(again)
     again.project(RAISES, RECORDS[:2])
     again.finish(Ending.COMPLETE, RECORDS)
@@ -138,7 +140,7 @@ def test_after_three_failures_in_a_row_no_more_is_tried() -> None:
         refuse()
 
     shown = Shown(count_and_refuse)
-    tracking = BackgroundProjection(lambda: shown, RUN)
+    tracking = BackgroundProjection(lambda: shown, SYNC)
     for _ in range(4):
         project_all(tracking)
     tracking.finish(Ending.COMPLETE, RECORDS)
@@ -150,7 +152,7 @@ def test_after_three_failures_in_a_row_no_more_is_tried() -> None:
 @pytest.mark.timeout(60)
 def test_a_store_that_never_answers_is_given_up_on() -> None:
     release = threading.Event()
-    tracking = BackgroundProjection(lambda: Shown(lambda: void(release.wait(120))), RUN, patience_s=0.3)
+    tracking = BackgroundProjection(lambda: Shown(lambda: void(release.wait(120))), SYNC, patience_s=0.3)
     project_all(tracking)
     tracking.finish(Ending.COMPLETE, RECORDS)
     release.set()
@@ -159,7 +161,7 @@ def test_a_store_that_never_answers_is_given_up_on() -> None:
 
 def test_an_interrupted_run_is_closed_soon_and_says_what_it_left_out() -> None:
     shown = Shown(lambda: time.sleep(0.2))
-    tracking = BackgroundProjection(lambda: shown, RUN, hurry_s=0.1)
+    tracking = BackgroundProjection(lambda: shown, SYNC, hurry_s=0.1)
     project_all(tracking)
     tracking.finish(Ending.INTERRUPTED, RECORDS)
     assert len(shown.variants) < 3
@@ -199,3 +201,16 @@ def test_no_password_is_shown(tmp_path: Path) -> None:
         start_tracking(Store(tmp_path, "htp://me:secret@host/x"), PLAN)
     assert "secret" not in str(caught.value)
     assert "host" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("uri", "words"),
+    [
+        (None, f"harness sync {RUN}"),
+        ("http://host:5000", f"harness sync {RUN} --tracking-uri http://host:5000"),
+        ("http://me:secret@host:5000", f"harness sync {RUN} --tracking-uri http://host:5000"),
+        ("sqlite:////my runs/m.db", f"harness sync {RUN} --tracking-uri 'sqlite:////my runs/m.db'"),
+    ],
+)
+def test_what_makes_up_for_it_goes_to_the_store_that_was_asked_for(tmp_path: Path, uri: str | None, words: str) -> None:
+    assert sync_command(Store(tmp_path, uri), RUN) == words
