@@ -25,11 +25,13 @@ _WORDS = {
     Kind.WARNING: "warning",
 }
 
+_WITHOUT_HARNESS = "`with torch.backends.cudnn.flags(enabled=False):` around the same forward; cuDNN runs nothing in it"
+
 
 def check_target(path: str | None) -> None:
     """Refuse a place for the JSON that cannot be written to, before anything runs."""
     if path not in (None, "-") and not Path(path).absolute().parent.is_dir():
-        raise UsageError(f"There is no folder for {path}.", "Make it first, or name another file.")
+        raise UsageError(f"there is no folder for {path}", "Make it first, or name another file.")
 
 
 def show_diagnosis(diagnosis: Diagnosis, path: str | None) -> None:
@@ -60,9 +62,14 @@ def _headline(diagnosis: Diagnosis) -> str:
     counts = {kind: sum(one.kind is kind for one in diagnosis.findings) for kind in Kind}
     found = ", ".join(_many(count, *_WORDS[kind].split(" ", 1)) for kind, count in counts.items() if count)
     by_cudnn = "that cuDNN ran" if diagnosis.on_gpu else "that cuDNN would run on a GPU"
+    several = diagnosis.forwards > 1
+    graphs = (
+        f"{diagnosis.cudnn_forwards} of them with" if several else "with" if diagnosis.cudnn_forwards else "without"
+    )
     saw = (
-        f"{_many(diagnosis.forwards, 'RNN forward')}, {diagnosis.cudnn_forwards} of them with a graph {by_cudnn}, "
-        f"and {_many(diagnosis.backwards, 'backward pass')} that reached one, on {device_words(diagnosis.device)}"
+        f"{_many(diagnosis.forwards, 'RNN forward')}, {graphs} a graph {by_cudnn}, and "
+        f"{_many(diagnosis.backwards, 'backward pass')} that reached {'one' if several else 'it'}, "
+        f"on {device_words(diagnosis.device)}"
     )
     return f"{found or 'nothing wrong'}; saw {saw}."
 
@@ -76,7 +83,7 @@ def _finding_lines(finding: Finding) -> Iterator[str]:
     yield f"{_WORDS[finding.kind]}: {finding.pattern}: {finding.summary}"
     label = f"{finding.kind_of_rnn} {finding.module!r} of {finding.root}" if finding.module else finding.kind_of_rnn
     path = f" ({finding.path} kernels)" if finding.path else ""
-    yield f"  RNN: {label}{path}; {_count(finding)}"
+    yield f"  layer: {label}{path}; {_count(finding)}"
     yield from _snippet(finding.forward, _FORWARD.get(finding.pattern, "this forward ran in eval mode"))
     if finding.call is not None and finding.call != finding.forward:
         yield from _snippet(finding.call, f"called from here, on {finding.root}")
@@ -86,6 +93,8 @@ def _finding_lines(finding: Finding) -> Iterator[str]:
     yield f"  cure: {finding.cure.sentence}"
     for edit in finding.cure.edits:
         yield from _edit_lines(edit)
+    if finding.cure.id == "eval-gradients":
+        yield f"  or, without harness: {_WITHOUT_HARNESS}"
 
 
 def _count(finding: Finding) -> str:

@@ -57,7 +57,7 @@ def _finding(fact: Fact, times: int) -> Finding:
     return Finding(
         kind=kind,
         pattern=pattern,
-        summary=_summary(kind, pattern),
+        summary=_summary(fact, kind, pattern),
         module=fact.module,
         kind_of_rnn=fact.kind,
         root=fact.root,
@@ -82,9 +82,18 @@ def _kind(fact: Fact) -> Kind:
     return Kind.ERROR if fact.on_gpu else Kind.WOULD_RAISE
 
 
-def _summary(kind: Kind, pattern: str) -> str:
+def _summary(fact: Fact, kind: Kind, pattern: str) -> str:
     silently = kind is Kind.WOULD_RAISE and pattern in _WANTS_TRAIN
-    return (_SUMMARIES.get(pattern) or PLACEMENTS[pattern].summary) + (_ON_CPU if silently else "")
+    general = _SUMMARIES.get(pattern) or PLACEMENTS[pattern].summary
+    return (_after_epoch(fact) if pattern == patterns.AFTER_EPOCH else general) + (_ON_CPU if silently else "")
+
+
+def _after_epoch(fact: Fact) -> str:
+    """The placement says ``train()`` once; a program may have called it often, or never."""
+    if fact.switch is None:
+        return "in eval mode since a validation, and nobody switches back"
+    trained = any(call.when == "before-switch" for call in fact.train_calls)
+    return f"{'train()' if trained else 'no train()'} before; eval() for a validation, and nobody switches back"
 
 
 def _switch(fact: Fact) -> SwitchedAt | None:

@@ -45,7 +45,7 @@ def test_a_finding_reads_like_a_compilers_message(tmp_path: Path, capsys: pytest
     lines = err.splitlines()
     assert lines[1].startswith("harness diagnose: 1 error on a GPU; saw 9 RNN forwards, 6 of them with a graph")
     assert "error on a GPU: eval-after-epoch: " in err
-    assert "RNN: LSTM 'rnn' of Net (" in err
+    assert "  layer: LSTM 'rnn' of Net (" in err
     assert "its 4th forward, in the 3rd backward pass that reached it; 4 times in all" in err
     at = lines.index(next(line for line in lines if "put into eval mode: eval() on Net" in line))
     assert f"{tmp_path}/program.py:" in lines[at]
@@ -58,6 +58,15 @@ def test_a_finding_reads_like_a_compilers_message(tmp_path: Path, capsys: pytest
     [
         ({}, "nothing wrong; saw 9 RNN forwards"),
         ({"forwards": 0}, "no RNN ran"),
+        (
+            {"forwards": 1, "cudnn_forwards": 1, "backwards": 1},
+            "saw 1 RNN forward, with a graph that cuDNN would run on a GPU, and 1 backward pass that reached it,",
+        ),
+        (
+            {"forwards": 1, "cudnn_forwards": 0, "backwards": 0},
+            "saw 1 RNN forward, without a graph that cuDNN would run on a GPU, and 0 backward passes that reached it",
+        ),
+        ({"cudnn_forwards": 1, "backwards": 1}, "saw 9 RNN forwards, 1 of them with a graph that cuDNN would run"),
         ({"device": Device.STUB}, "on stub (PyTorch's CUDA code with no GPU behind it)"),
     ],
 )
@@ -93,6 +102,28 @@ def test_the_docs_show_what_is_printed(tmp_path: Path) -> None:
     lines = "\n".join(lines_of(told)).strip().replace(f"{tmp_path}/program.py", "tagger.py")
     # Which kernels a CPU takes is a matter of the build.
     assert re.sub(r"\(\w+ kernels\)", "(native kernels)", lines) == printed.strip()
+
+
+def test_a_cure_that_needs_harness_is_told_with_one_that_does_not(tmp_path: Path) -> None:
+    found = findings(tmp_path, "net = Net().eval()\nnet(x).sum().backward()\n")
+    without = "  or, without harness: `with torch.backends.cudnn.flags(enabled=False):` around the same forward"
+    assert [line for line in lines_of(diagnosis(found)) if line.startswith(without)]
+    text = (tmp_path / "program.py").read_text()
+    other = text.replace("\nnet(x)", "\nwith torch.backends.cudnn.flags(enabled=False):\n    net(x)")
+    assert other != text
+    assert seen(tmp_path / "other", other).facts == {}
+    assert not any("without harness" in line for line in lines_of(diagnosis(findings(tmp_path / "p", PROGRAM))))
+
+
+@pytest.mark.parametrize(
+    ("start", "words"),
+    [("net = Net()", "no train() before; eval() for"), ("net = Net().train()", "train() before; eval() for")],
+)
+def test_a_train_that_was_not_seen_is_not_told(tmp_path: Path, start: str, words: str) -> None:
+    loop = "for epoch in range(2):\n    for batch in [x, x]:\n        net(batch).sum().backward()\n"
+    (found,) = findings(tmp_path, f"{start}\n{loop}    net.eval()\n    with torch.no_grad():\n        net(x)\n")
+    assert found.pattern == "eval-after-epoch"
+    assert found.summary.startswith(words)
 
 
 def test_no_summary_refers_to_another(tmp_path: Path) -> None:
