@@ -31,6 +31,8 @@ class Count(IntEnum):
     GPU_FORWARDS = 5
     EVAL_GRAPHS = 6
     """Forwards in eval mode that left a graph through cuDNN."""
+    SPAWNED = 7
+    """Processes that the program had multiprocessing spawn, DataLoader workers aside; nothing else is known of them."""
     TIMES = 8
 
 

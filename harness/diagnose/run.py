@@ -50,12 +50,12 @@ def _check(command: Sequence[str]) -> None:
     if command[0] in ("-m", "-") or script.is_file() or (script / "__main__.py").is_file():
         return
     if script.is_dir():
-        raise UsageError(f"{script} is a folder without a __main__.py.", "Name the script itself.")
+        raise UsageError(f"{script} is a folder without a __main__.py", "Name the script itself.")
     if script.name.startswith("python"):
         raise UsageError(
-            f"There is no script {script}.", "Name the script, without the interpreter: harness diagnose train.py"
+            f"there is no script {script}", "Name the script, without the interpreter: harness diagnose train.py"
         )
-    raise UsageError(f"There is no script {script}.", "Check its path; a module is run with -m.")
+    raise UsageError(f"there is no script {script}", "Check its path; a module is run with -m.")
 
 
 def _orders(folder: Path, environment: dict[str, str]) -> dict[str, str]:
@@ -111,6 +111,8 @@ def _limits(found: Collected, device: Device) -> list[str]:
         notes.append(f"Only the first {MOST_FACTS} findings are told.")
     if found.count(Count.FORKED_FORWARDS):
         notes.append("RNNs ran in processes that the script forked too; those are not watched.")
+    if found.count(Count.SPAWNED):
+        notes.append("The script spawned processes (multiprocessing); whether RNNs ran in those was not seen.")
     if device is Device.STUB:
         if forwards and not found.count(Count.GPU_FORWARDS):
             notes.append("The script kept its RNNs on the CPU; what is said is what a GPU would have done.")

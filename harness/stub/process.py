@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -27,19 +28,24 @@ def run(
 ) -> int:
     """Run a command with the stub in front, wait for it, and return its own exit code; ``started`` is called once."""
     if not argv:
-        raise UsageError(
-            "There is no command to run with the stub.", "For example: harness stub run -- python train.py"
-        )
+        raise UsageError("there is no command to run with the stub", "For example: harness stub run -- python train.py")
     environment = os.environ if base is None else base
     build = ensure(torch_of(argv[0], environment))
     try:
         process = subprocess.Popen(list(argv), env=build.environment(environment))
     except OSError as error:
-        raise UsageError(f"The command {argv[0]} cannot be run: {error.strerror}.", "Check its spelling.") from error
+        raise UsageError(f"the command {argv[0]} cannot be run: {error.strerror}", _advice(argv)) from error
     with signals_passed_on(process):
         started()
         code = process.wait()
     return code if code >= 0 else _SIGNALLED - code
+
+
+def _advice(argv: Sequence[str]) -> str:
+    """What to try where the command cannot be run: a script is mostly meant for Python."""
+    if Path(argv[0]).suffix == ".py" and Path(argv[0]).is_file():
+        return f"Put `python` in front: harness stub run -- python {shlex.join(argv)}"
+    return "Check its spelling."
 
 
 def torch_of(command: str, environment: Mapping[str, str]) -> Path | None:

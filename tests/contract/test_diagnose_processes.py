@@ -160,7 +160,7 @@ def test_workers_arguments_and_a_harness_of_its_own(tmp_path: Path, start: str) 
     assert ended.err.startswith(SAYS)
     (finding,) = diagnosis["findings"]
     assert (finding["kind"], finding["module"], finding["count"]["times"]) == ("would-raise", "0", 2)
-    assert not any("forked" in note or "fault" in note for note in diagnosis["notes"])
+    assert not any("forked" in note or "spawned" in note or "fault" in note for note in diagnosis["notes"])
 
 
 def test_what_runs_in_a_forked_process_is_told_to_be_unseen(tmp_path: Path) -> None:
@@ -171,6 +171,30 @@ def test_what_runs_in_a_forked_process_is_told_to_be_unseen(tmp_path: Path) -> N
     assert ended.code == 0
     assert (diagnosis["forwards"], diagnosis["findings"]) == (0, [])
     assert any("processes that the script forked" in note for note in diagnosis["notes"])
+
+
+SPAWNS = """
+import multiprocessing
+import torch
+
+def work():
+    open("worked", "w").close()
+
+if __name__ == "__main__":
+    process = multiprocessing.get_context("{start}").Process(target=work)
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+"""
+
+
+@pytest.mark.parametrize("start", ["spawn", "forkserver"])
+def test_what_runs_in_a_spawned_process_is_told_to_be_unseen(tmp_path: Path, start: str) -> None:
+    (tmp_path / "script.py").write_text(SPAWNS.format(start=start))
+    ended, diagnosis = diagnosed("script.py", cwd=tmp_path)
+    assert ended.code == 0, ended.err
+    assert (tmp_path / "worked").exists()
+    assert any("spawned processes (multiprocessing)" in note for note in diagnosis["notes"]), diagnosis["notes"]
 
 
 def test_a_script_that_removes_our_notes_still_ends_as_it_does(tmp_path: Path) -> None:
@@ -264,10 +288,10 @@ def test_without_a_compiler_it_falls_back_to_the_cpu_and_says_so(tmp_path: Path)
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (("absent.py",), "There is no script absent.py"),
+        (("absent.py",), "there is no script absent.py"),
         (("python", "train.py"), "without the interpreter"),
         (("folder",), "a folder without a __main__.py"),
-        (("--json", "absent/x.json", "script.py"), "There is no folder for absent/x.json"),
+        (("--json", "absent/x.json", "script.py"), "there is no folder for absent/x.json"),
         (("--divice", "cpu", "script.py"), "No such option"),
         ((), "Missing argument"),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.diagnose.facts import Count
-from harness.diagnose.witness.ending import watch_ending, watch_forks
+from harness.diagnose.witness.ending import watch_ending, watch_forks, watch_spawns
 from harness.diagnose.witness.notes import Notes
 from harness.diagnose.witness.watcher import Watcher
 
@@ -17,5 +17,6 @@ def attach(folder: str) -> Watcher:
     watcher.open()
     watch_ending(watcher, notes)
     watch_forks(watcher)
+    watch_spawns(notes)
     notes.add(Count.ATTACHED)
     return watcher

@@ -1,16 +1,19 @@
-"""How the program ends: which exception, and which processes it forked. All of it is handed on undisturbed."""
+"""How the program ends: which exception, and which processes it started. All of it is handed on undisturbed."""
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
+from multiprocessing import context
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from harness.diagnose.facts import Chain
+from harness.diagnose.facts import Chain, Count
 from harness.diagnose.witness.notes import Notes
 from harness.diagnose.witness.places import place_at
 from harness.diagnose.witness.watcher import Watcher
@@ -18,6 +21,7 @@ from harness.modes.sites import is_machinery
 
 _PACKAGE = Path(__file__).parents[2]
 _WATCHING = (str(_PACKAGE / "diagnose"), str(_PACKAGE / "modes" / "calls.py"), str(_PACKAGE / "modes" / "switches.py"))
+_DATA_WORKER = "torch.utils.data._utils.worker"
 _NO_GRAPH = "does not require grad and does not have a grad_fn"
 
 
@@ -80,3 +84,21 @@ def watch_forks(watcher: Watcher) -> None:
     """A forked process is not watched: what it does would be taken for its parent's."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=watcher.forked)
+
+
+def watch_spawns(notes: Notes) -> None:
+    """Count the processes that multiprocessing starts afresh: nothing of what runs in them is seen."""
+    for name in ("SpawnProcess", "ForkServerProcess"):  # the second is missing on some systems
+        kind = getattr(context, name, None)
+        if kind is not None:
+            kind._Popen = staticmethod(_counted(kind._Popen, notes))
+
+
+def _counted(start: Callable[[Any], Any], notes: Notes) -> Callable[[Any], Any]:
+    @functools.wraps(start)
+    def counted(process: Any) -> Any:
+        if getattr(getattr(process, "_target", None), "__module__", None) != _DATA_WORKER:
+            notes.add(Count.SPAWNED)
+        return start(process)
+
+    return counted

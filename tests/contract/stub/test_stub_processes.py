@@ -54,6 +54,19 @@ def test_run_refuses_what_is_not_there() -> None:
         stub.run([])
 
 
+def test_run_says_that_a_script_is_meant_for_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for script in ("train.py", "./two words.py"):
+        Path(script).write_text("")
+        with pytest.raises(UsageError, match="cannot be run") as info:
+            stub.run([script, "--epochs", "3"])
+        assert info.value.advice.startswith("Put `python` in front: harness stub run -- python ")
+        assert info.value.advice.endswith(" --epochs 3")
+    with pytest.raises(UsageError, match="cannot be run") as info:
+        stub.run(["absent.py"])
+    assert "python" not in info.value.advice
+
+
 def test_the_caller_is_left_alone(installed: Any) -> None:
     before = dict(os.environ)
     environment = installed.environment()
