@@ -134,6 +134,8 @@ def test_a_full_disk_of_mlflow_is_a_caveat_that_a_sync_makes_up_for(alone: Alone
     run = alone.step("run")
     assert run.code == 0, run.err
     assert "harness sync" in run.out + run.err
+    assert "Traceback" not in run.err
+    assert "ERROR" not in run.err
     assert "full" in only_run(root).report.read_text()
     assert len(kept(root)[1]) == 3
     assert alone.step("sync").code == 0, alone.step("sync").err

@@ -94,13 +94,14 @@ def test_a_server_that_is_killed_in_mid_run_costs_a_caveat_until_the_next_sync(t
     assert len(records) == len(plan.variants) == 4
     lost = "4 of 4 variants were not written to MLflow"
     assert f"note: {lost}" in end.err
-    assert f"`harness sync {plan.run}`" in end.err
+    assert f"`harness sync {' '.join([plan.run, *uri])}`" in end.err
     assert lost in only_run(here).report.read_text()
     assert MlflowView(there, plan.run).statuses == {"RUNNING"}, "the server has died over it"
 
     with serving(there, port):
         synced = harness("sync", *uri, cwd=here, env=LOOPBACK)
         assert synced.code == 0, synced.err
+        assert synced.out == f"run {plan.run} is in {uri[-1]}\n", "MLflow prints nothing between"
         check_shown(there, plan, records)
         before = MlflowView(there).snapshot()
         assert harness("sync", *uri, cwd=here, env=LOOPBACK).code == 0
