@@ -9,9 +9,10 @@ from harness.diagnose.because import where
 from harness.diagnose.edits import Edit, EditAction
 from harness.diagnose.facts import Fact
 from harness.diagnose.findings import Cure
-from harness.diagnose.handles import Handle, handle_of, handles, import_edits, own_place
+from harness.diagnose.handles import Handle, handle_of, import_edits, own_place
 from harness.diagnose.restoring import restore_mode
 from harness.diagnose.source import Fork, Loop, Spot, assigns, called_name, fork
+from harness.diagnose.training import where_it_trains
 
 _WANT_TRAIN = (patterns.AFTER_EPOCH, patterns.BY_HELPER, patterns.BEFORE_BACKWARD)
 _EVAL_GRADIENTS = "harness.eval_gradients({})"
@@ -65,7 +66,7 @@ def _around(fact: Fact, name: str, context: str, purpose: str, *, needs: str) ->
 
 
 def _train_first(fact: Fact) -> Cure:
-    handle = _where_it_trains(fact)
+    handle = where_it_trains(fact)
     late = [call for call in fact.train_calls if call.when == "after-forward" and call.holds == "rnn"]
     moved = f" (the train() at {where(own_place(late[-1].chain))} is too late)" if late else ""
     if handle is None:
@@ -94,28 +95,6 @@ def _eval_right_before(handle: Handle, target: ast.stmt) -> tuple[int, int] | No
         return None
     first, last, shared = spot.whole_lines(before[0])
     return (first, last) if shared == before and last < spot.whole_lines(target)[0] else None
-
-
-def _where_it_trains(fact: Fact) -> Handle | None:
-    """The innermost function around the forward that nothing but the training calls, or the one that does both.
-
-    None where the lines that are left to act on only call what both switches the mode and runs the forward.
-    """
-    parting = fork(fact.switch.chain, patterns.entry_chain(fact)) if fact.switch else None
-    found = list(handles(fact, inwards=False))
-    if parting is not None:
-        found = [one for one in found if one.spot.place not in parting.shared]
-        found = [one for one in found if one.spot.place == parting.right or not _called_elsewhere(fact, one)] or found
-    return found[0] if found else None
-
-
-def _called_elsewhere(fact: Fact, handle: Handle) -> bool:
-    """Whether others call the function of ``handle`` too: perhaps an evaluation, which has to stay in eval mode."""
-    depth = fact.chain.index(handle.spot.place)
-    name, tree = handle.spot.place.function.rpartition(".")[2], handle.spot.source.tree
-    caller = Spot(fact.chain[depth + 1]).call if depth + 1 < len(fact.chain) else None
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)] if tree else []
-    return any(called_name(call) == name for call in calls if call is not caller)
 
 
 def _top(fact: Fact, handle: Handle) -> tuple[ast.stmt, str]:

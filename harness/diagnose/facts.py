@@ -113,6 +113,8 @@ class Seen:
     root_in_optimizer: bool = False
     evaluated: bool = False
     """Whether a forward without a graph ran since the switch."""
+    evaluation_chains: tuple[Chain, ...] = ()
+    """Some of the lines that called the RNN in eval mode and without a graph."""
     inference: bool = False
     """Whether the forward ran under ``inference_mode``."""
     changed: bool = False

@@ -108,6 +108,66 @@ IN_TRAINING = {
             print([loss_of(batch).item() for batch in [x]])
         assert not net.training
     """,
+    "two calls below one function for both": """
+    def scores(batch):
+        assert torch.is_grad_enabled() or not net.training
+        return net(batch)
+
+    def loss_of(batch):
+        return scores(batch).sum()
+
+    def run(batches, *, learn=False):
+        for batch in batches:
+            loss = loss_of(batch)
+            if learn:
+                loss.backward()
+
+    for epoch in range(2):
+        run([x, x], learn=True)
+        net.eval()
+        with torch.no_grad():
+            run([x])
+    """,
+    "called under another name": """
+    def scores(batch):
+        assert torch.is_grad_enabled() or not net.training
+        return net(batch)
+
+    def loss_of(batch):
+        return scores(batch).sum()
+
+    losses = {"train": loss_of, "test": loss_of}
+    def train(batch):
+        losses["train"](batch).backward()
+
+    def test(batch):
+        net.eval()
+        with torch.no_grad():
+            losses["test"](batch)
+
+    for epoch in range(2):
+        for batch in [x, x]:
+            train(batch)
+        test(x)
+    """,
+    "a function of the training below one for both": """
+    def step(batch):
+        net(batch).sum().backward()
+
+    def test(batch):
+        assert not net.training
+        with torch.no_grad():
+            net(batch)
+
+    def run(batches, function):
+        for batch in batches:
+            function(batch)
+
+    for epoch in range(2):
+        run([x, x], step)
+        net.eval()
+        run([x], test)
+    """,
     "a validation before training as well": """
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 

@@ -110,6 +110,7 @@ class Arrivals:
             root_in_optimizer=root is not None and surroundings.holds_any(optimizers, root),
             others_train=root is not None and surroundings.train_others(optimizers, root),
             evaluated=history.evaluated_at > (forward.switched.at if forward.switched else 0),
+            evaluation_chains=tuple(history.evaluations.values()),
         )
 
 

@@ -14,7 +14,7 @@ from harness.diagnose.facts import Chain, SwitchFact
 from harness.diagnose.witness.places import Key
 
 _RECENT = 16
-_CHAINS = 4
+_CHAINS = 16
 
 tick: Callable[[], int] = itertools.count(1).__next__
 """Tells what came first; threads share it."""
@@ -75,7 +75,9 @@ class History:
     latest_backward: int = -1
     """The number of the latest backward pass that reached it."""
     evaluated_at: int = 0
-    """When it latest ran without a graph."""
+    """When it latest ran in eval mode without a graph."""
+    evaluations: dict[Key, Chain] = field(default_factory=dict)
+    """Some of the lines from which it did."""
     ever_trainable: bool = False
     frozen_fact: int | None = None
     """The number of the fact that it dropped out although it is frozen, if there is one."""
@@ -83,6 +85,12 @@ class History:
     forced: Forced | None = None
     """What ``forward()`` did to its mode, until it runs."""
     train_forwards: deque[TrainForward] = field(default_factory=lambda: deque(maxlen=_RECENT))
+
+    def evaluated(self, at: int, key: Key, chain: Chain) -> None:
+        """It ran in eval mode without a graph."""
+        self.evaluated_at = at
+        if key not in self.evaluations and len(self.evaluations) < _CHAINS:
+            self.evaluations[key] = chain
 
 
 class Histories:

@@ -178,7 +178,7 @@ class Watcher:
 
     def _ran_without_graph(self, forward: Forward, stack: list[FrameType], rnn: nn.Module) -> None:
         if not rnn.training:
-            forward.history.evaluated_at = forward.at
+            forward.history.evaluated(forward.at, forward.standing.key, forward.standing.chain)
         if not torch.is_grad_enabled():
             self._without_graph = self._complete(forward, stack, rnn)
 
