@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -29,10 +30,17 @@ TOLERANCE = {"float64": 1e-12, "float32": 1e-4, "tf32": 5e-2, "float16": 5e-2, "
 """The largest relative error of a gradient that rounding explains, by the coarsest arithmetic allowed in it."""
 
 
-def examine(order: Order) -> Exactness:
-    """Take the placement's gradient and its reference. What goes wrong is said in ``not_comparable``."""
+Cure = Callable[[nn.Module], AbstractContextManager[object]]
+"""Makes a context for a model; inside it the gradient is taken, as inside ``harness.eval_gradients(model)``."""
+
+
+def examine(order: Order, cure: Cure = nullcontext) -> Exactness:
+    """Take the placement's gradient, inside ``cure`` of its network, and its reference.
+
+    What goes wrong is said in ``not_comparable``.
+    """
     try:
-        return _Examination(order).result()
+        return _Examination(order, cure).result()
     except Exception as error:
         told = clip(message_of(error)).partition("\n")[0]
         return Exactness(not_comparable=f"the gradient could not be taken again: {type_name(error)}: {told}")
@@ -41,8 +49,9 @@ def examine(order: Order) -> Exactness:
 class _Examination:
     """One network, what it was before, and what was seen of it while the gradient was taken."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: Order, cure: Cure = nullcontext) -> None:
         self._rig = rig = Rig(order)
+        self._cure = cure(rig.net)
         self._placement = rig.placement
         self._inner = rig.placement.inner_loop
         self._batch = rig.evaluation_batch if self._inner else rig.batch
@@ -53,7 +62,9 @@ class _Examination:
         self._sight = _Sight(rig)
 
     def result(self) -> Exactness:
-        self._take_gradient()
+        self._arrive()
+        with self._cure:
+            self._take_gradient()
         changed = tuple(self._changes())
         gradient = _gradient_of(self._rig.net, self._batch)
         precision = _precision(self._rig, cudnn=self._sight.cudnn)
@@ -91,11 +102,15 @@ class _Examination:
             torch.backends.cudnn.enabled = flag
             net.inside_forward = inside
 
-    def _take_gradient(self) -> None:
-        """Bring the modes where an epoch leaves them, begin the next one, and go through a step as far as its end."""
-        rig, placement = self._rig, self._placement
+    def _arrive(self) -> None:
+        """Bring the modes where an epoch leaves them."""
+        placement = self._placement
         for hook in (placement.start, placement.epoch_start, placement.mid_epoch, placement.before_evaluation):
-            rig.act(hook)
+            self._rig.act(hook)
+
+    def _take_gradient(self) -> None:
+        """Begin the next epoch, and go through a step as far as its end."""
+        rig, placement = self._rig, self._placement
         if self._inner:
             rig.backward(rig.loss(evaluation=True))
             return
