@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: setup matrix test lint format bench fidelity torture clean
+.PHONY: setup matrix test lint format bench fidelity torture fuzz clean
 
 setup: $(STAMP)
 
@@ -42,6 +42,10 @@ fidelity: setup
 # At least 200 kills; KILLS=1000 SEED=1 make torture for more.
 torture: setup
 	$(BIN)/python -m tests.torture --kills $(or $(KILLS),200) --seed $(or $(SEED),0)
+
+# 3000 random programs, other ones each time; FUZZ=10000 make fuzz for more.
+fuzz: setup
+	HARNESS_FUZZ=$(or $(FUZZ),3000) $(BIN)/python -m pytest tests/contract/test_guard_fuzz.py -s
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
