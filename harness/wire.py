@@ -98,6 +98,7 @@ def load(kind: type[T], line: str | bytes) -> T:
 
 _CRUMB = struct.Struct("<QIIB")
 _PHASES = tuple(Phase)
+_PLACES = {phase: place for place, phase in enumerate(_PHASES)}
 BREADCRUMB_SIZE = _CRUMB.size
 
 
@@ -115,7 +116,7 @@ class Breadcrumb:
     def drop(self, phase: Phase, epoch: int = 0, step: int = 0) -> None:
         """Say that ``phase`` begins, in this epoch and step (both from 1; 0 is none)."""
         self.beats += 1
-        _CRUMB.pack_into(self.memory, 0, self.beats, epoch, step, _PHASES.index(phase))
+        _CRUMB.pack_into(self.memory, 0, self.beats, epoch, step, _PLACES[phase])
 
     def read(self) -> tuple[int, Phase | None, int | None, int | None]:
         """Beats, phase, epoch and step; without a beat the rest is None."""
