@@ -53,7 +53,7 @@ def _never_trained_here(fact: Fact) -> str:
     used = applied(fact)
     if seen.input_grad and used and (seen.frozen or seen.others_train):
         return REST_TRAIN
-    if seen.rnn_in_optimizer and seen.evaluated and used and _forgotten(fact):
+    if seen.rnn_in_optimizer and used and (_trained_from_elsewhere(fact) or (seen.evaluated and _forgotten(fact))):
         return _left_in_eval(fact)
     if any(_in_one_loop(fact, chain) for chain in seen.train_chains):
         return INNER_LOOP
@@ -65,6 +65,20 @@ def _held_still(fact: Fact) -> bool:
     seen = fact.seen
     rest = seen.root_training or seen.rest_training
     return rest and seen.switched_part == "part" and (seen.frozen or not seen.trained_here)
+
+
+def _trained_from_elsewhere(fact: Fact) -> bool:
+    """Whether the same step, called from another line, trained in train mode: a stage before, or a notebook's cell.
+
+    A step is all from the RNN out to the function that applies the gradient. A loss function, or one that takes a
+    gradient, is none: a training and a saliency may share it.
+    """
+    applying, meeting = _applied_at(fact), fork(fact.backward, entry_chain(fact))
+    if applying is None or meeting is None:
+        return False
+    around = len(fact.backward) - max(applying, meeting.left_deeper)
+    step = fact.chain[: len(fact.chain) - around + 1]
+    return len(step) > fact.entry and any(chain[: len(step)] == step for chain in fact.seen.train_chains)
 
 
 def entry_chain(fact: Fact) -> Chain:
@@ -87,7 +101,8 @@ def _left_in_eval(fact: Fact) -> str:
         return AFTER_EPOCH
     parting = fork(fact.switch.chain, entry_chain(fact))
     if parting is None:
-        return BY_HELPER
+        again = not fact.seen.trained_here and _trained_from_elsewhere(fact)
+        return AFTER_EPOCH if again else BY_HELPER
     switched, stepped = Spot(parting.left).loops, Spot(parting.right).loops
     outside = any(loop not in switched for loop in stepped[-1:]) or _loops_deeper(fact, parting.right_deeper)
     if outside or any(map(_of_epochs, stepped[-1:])):
@@ -120,9 +135,18 @@ def came_in_eval(fact: Fact) -> bool:
         return False
     if fact.switch.how == "copied":
         call = next((Spot(place).call for place in fact.switch.chain if place.own), None)
-        return call is not None and "load" in ast.unparse(call.func).lower()
+        return call is not None and (_loads(call) or (_copies(call) and not _in_one_loop(fact, fact.switch.chain)))
     parting = fork(fact.eval_call or fact.switch.chain, entry_chain(fact))
     return parting is not None and parting.left_deeper > 0
+
+
+def _loads(call: ast.Call) -> bool:
+    return "load" in ast.unparse(call.func).lower()
+
+
+def _copies(call: ast.Call) -> bool:
+    """A copy made once is another network, a student say; one made for each round is adapted to what comes there."""
+    return "copy" in ast.unparse(call.func).lower()
 
 
 def _in_one_loop(fact: Fact, trained: Chain) -> bool:
@@ -131,20 +155,28 @@ def _in_one_loop(fact: Fact, trained: Chain) -> bool:
 
 
 def applied(fact: Fact) -> bool:
-    """Whether an optimizer's ``step()`` follows the backward, before another backward does: read from the source."""
-    for place in fact.backward:
-        if not place.own:
-            continue
-        spot = Spot(place)
+    """Whether an optimizer's ``step()`` follows the backward, before another backward does: read from the source.
+
+    Where there is no source, as in a notebook, a gradient that reaches a weight of an optimizer is taken for applied.
+    """
+    return _applied_at(fact) is not None
+
+
+def _applied_at(fact: Fact) -> int | None:
+    """Which line of the backward's call stack a ``step()`` follows, counted from the inside."""
+    own = [(depth, Spot(place)) for depth, place in enumerate(fact.backward) if place.own]
+    if own and not own[0][1].known:
+        return own[0][0] if fact.seen.reaches_optimizer else None
+    for depth, spot in own:
         for statement in reversed(spot.statements):
             block = spot.block(statement)
             for later in block[block.index(statement) + 1 :]:
                 for call in _calls(later):
                     if _is_step(call):
-                        return True
+                        return depth
                     if _is_backward(call):
-                        return False
-    return False
+                        return None
+    return None
 
 
 def _calls(statement: ast.stmt) -> list[ast.Call]:

@@ -234,6 +234,129 @@ train()
 f = fisher()
 """,
     ),
+    "a training called again from another line": (
+        "eval-after-epoch",
+        "train-first",
+        """
+net = Net(num_layers=2, dropout=0.5)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+
+def train():
+    for b in [x, x]:
+        opt.zero_grad()
+        net(b).sum().backward()
+        opt.step()
+train()
+net.eval()
+with torch.no_grad():
+    net(x)
+train()
+""",
+    ),
+    "a step called again from another line, and its forward in a function of its own": (
+        "eval-after-epoch",
+        "train-first",
+        """
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+
+def loss(b):
+    return net(b).square().mean()
+
+def update(value):
+    opt.zero_grad()
+    value.backward()
+    opt.step()
+
+def step(b):
+    update(loss(b))
+step(x)
+net.eval()
+print(float(net(x).sum().detach()))
+step(x)
+""",
+    ),
+    "a saliency that shares the training's function for gradients": (
+        "eval-always",
+        "eval-gradients",
+        """
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+
+def gradients(b):
+    net.zero_grad()
+    net(b).square().mean().backward()
+
+def train():
+    for b in [x, x]:
+        gradients(b)
+        opt.step()
+
+def saliency():
+    net.eval()
+    gradients(x)
+    return [p.grad.abs() for p in net.parameters()]
+train()
+saliency()
+""",
+    ),
+    "a learning in eval mode that shares the training's function for gradients": (
+        "eval-then-use",
+        "eval-gradients",
+        """
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+
+def gradients(b):
+    opt.zero_grad()
+    net(b).square().mean().backward()
+
+def train():
+    for b in [x, x]:
+        gradients(b)
+        opt.step()
+
+def adapt():
+    net.eval()
+    for b in [x, x]:
+        gradients(b)
+        opt.step()
+train()
+adapt()
+""",
+    ),
+    "a student copied from a teacher in eval mode": (
+        "eval-then-use",
+        "train-first",
+        """
+import copy
+teacher = Net().eval()
+student = copy.deepcopy(teacher)
+opt = torch.optim.SGD(student.parameters(), lr=0.1)
+for step in range(3):
+    with torch.no_grad():
+        told = teacher(x)
+    loss = (student(x) - told).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    ),
+    "a copy for each sentence, adapted to it in eval mode": (
+        "eval-then-use",
+        "eval-gradients",
+        """
+import copy
+net = Net().eval()
+for b in [x, x]:
+    adapted = copy.deepcopy(net)
+    opt = torch.optim.SGD(adapted.parameters(), lr=0.1)
+    for step in range(2):
+        opt.zero_grad()
+        adapted(b).square().mean().backward()
+        opt.step()
+""",
+    ),
 }
 
 
@@ -255,3 +378,22 @@ with torch.no_grad():
     samples = torch.stack([net(x) for _ in range(3)])
 """
     assert findings(tmp_path, program) == ()
+
+
+CELLS = """
+names = dict(Net=Net, torch=torch, x=x)
+cells = ["net = Net(); opt = torch.optim.SGD(net.parameters(), lr=0.1)", {}]
+for number, cell in enumerate(cells):
+    exec(compile(cell, f"<cell {{number}}>", "exec"), names)
+"""
+
+
+def test_in_cells_without_a_source_a_training_is_told_from_a_gradient_that_nobody_applies(tmp_path: Path) -> None:
+    step = "opt.zero_grad(); net(x).sum().backward(); opt.step()"
+    again = f"{f'def train():{chr(10)} {step}'!r}, 'train()', 'net.eval()', 'train()'"
+    (found,) = findings(tmp_path / "trained", CELLS.format(again))
+    assert (found.pattern, found.cure.id, found.cure.edits) == ("eval-after-epoch", "train-first", ())
+    (found,) = findings(tmp_path / "always", CELLS.format(f"'net.eval()', {step!r}"))
+    assert (found.pattern, found.cure.id) == ("eval-then-use", "eval-gradients")
+    (found,) = findings(tmp_path / "read", CELLS.format("'net.eval(); opt = None', 'net(x).sum().backward()'"))
+    assert (found.pattern, found.cure.id) == ("eval-always", "eval-gradients")
