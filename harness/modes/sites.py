@@ -7,7 +7,7 @@ import sys
 import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from weakref import WeakKeyDictionary, ref
 
 import torch
@@ -20,6 +20,7 @@ _MACHINERY = (_OWN, _DIAGNOSE, _TORCH)
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _DEEPEST = 400
 _KEPT = 32
+_MOST_DECORATORS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +74,36 @@ def told(sites: tuple[Site, ...]) -> str:
 def module_of(frame: FrameType) -> nn.Module | None:
     """The module whose method ``frame`` runs; None where it runs something else."""
     code = frame.f_code
-    if code.co_argcount == 0 or code.co_varnames[0] != "self":
+    if code.co_argcount == 0:
         return None
-    owner = frame.f_locals.get("self")
-    return owner if isinstance(owner, nn.Module) else None
+    first = code.co_varnames[0]
+    if first != "self" and not _in_a_class(code):
+        return None
+    owner = frame.f_locals.get(first)
+    if not isinstance(owner, nn.Module):
+        return None
+    return owner if first == "self" or _is_method(code, type(owner)) else None
+
+
+def _in_a_class(code: CodeType) -> bool:
+    """Whether the function is written in the body of a class: cheaper to tell than what its variables are."""
+    around = code.co_qualname.rpartition(".")[0]
+    return bool(around) and not around.endswith("<locals>")
+
+
+def _is_method(code: CodeType, kind: type) -> bool:
+    """Whether ``code`` is that of a method or property of ``kind``, also inside decorators that say what they wrap."""
+    for base in kind.__mro__:
+        found = base.__dict__.get(code.co_name)
+        for _ in range(_MOST_DECORATORS):
+            if isinstance(found, property):
+                found = found.fget
+            if not isinstance(found, FunctionType):
+                break
+            if found.__code__ is code:
+                return True
+            found = found.__dict__.get("__wrapped__")
+    return False
 
 
 def caller(depth: int = 1) -> FrameType | None:
