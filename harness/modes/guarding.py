@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast, overload
 from weakref import ref
 
 from torch import Tensor, nn
@@ -100,12 +100,21 @@ class Guard:
         return cast("Function", _decorated(self.when, function))
 
 
-def guard(when: When = "backward") -> Guard:
+@overload
+def guard(when: When = "backward") -> Guard: ...
+
+
+@overload
+def guard(when: Function) -> Function: ...
+
+
+def guard(when: When | Callable[..., Any] = "backward") -> Guard | Callable[..., Any]:
     """Raise ``EvalModeBackwardError`` where cuDNN would refuse a backward through an RNN - on a CPU too.
 
-    A context manager and a decorator. While it is active, a backward pass that reaches an ``nn.RNN``, ``nn.LSTM`` or
-    ``nn.GRU`` whose forward ran in eval mode raises, on any device, with the name of the module, the line of that
-    forward and the line that put the module into eval mode (if it happened while the guard was active: enter it early).
+    A context manager, and a decorator with or without parentheses. While it is active, a backward pass that reaches an
+    ``nn.RNN``, ``nn.LSTM`` or ``nn.GRU`` whose forward ran in eval mode raises, on any device, with the name of the
+    module, the line of that forward and the line that put the module into eval mode (if it happened while the guard was
+    active: enter it early).
     With ``when="forward"`` the forward itself raises, if it records a graph: stricter than cuDNN, which allows it as
     long as no gradient comes back.
 
@@ -116,7 +125,7 @@ def guard(when: When = "backward") -> Guard:
     It is process-wide: it watches every thread while any guard is active, and where guards are nested, or active in
     several threads, the strictest of them holds for all. It sees neither TorchScript nor calls of ``torch.lstm``.
     """
-    return Guard(when)
+    return Guard()(when) if callable(when) else Guard(when)
 
 
 _lock = threading.Lock()

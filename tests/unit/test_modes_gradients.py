@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils import parametrizations
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from torch.utils.checkpoint import checkpoint
 
 from harness.modes import EvalModeBackwardError, calls, eval_gradients, guard
 from harness.modes.tap import Tap
@@ -251,6 +252,45 @@ def test_the_backward_may_come_after_it_and_the_guard_agrees() -> None:
             net(X).sum().backward()
 
 
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_a_checkpoint_runs_the_forward_again_in_the_backward_which_has_to_be_inside_too(
+    reentrant: bool, seen: list[Any]
+) -> None:
+    net, x = deep(), X.clone().requires_grad_()
+
+    def inside(x: Tensor) -> Tensor:
+        with eval_gradients(net):
+            return net(x)
+
+    def told(forward: Any) -> list[bool]:
+        """Whether the kernel is told to train when the forward runs again."""
+        loss = checkpoint(forward, x, use_reentrant=reentrant).sum()
+        seen.clear()
+        loss.backward()
+        return [training for training, _ in seen]
+
+    with eval_gradients(net):
+        assert told(net) == [True]
+    assert told(inside) == [True]
+    with eval_gradients(net):
+        loss = checkpoint(net, x, use_reentrant=reentrant).sum()
+    seen.clear()
+    loss.backward()
+    assert [training for training, _ in seen] == [False], "else the page may say again that the forward is enough"
+
+
+def test_one_can_be_entered_again_after_and_while_it_is_entered(seen: list[Any]) -> None:
+    net = deep()
+    context = eval_gradients(net)
+    for _ in range(2):
+        with context:
+            with context:
+                net(X)
+            net(X)
+        net(X)
+    assert [training for training, _ in seen] == [True, True, False] * 2
+
+
 def test_decorates() -> None:
     net = deep()
 
@@ -270,6 +310,9 @@ def test_refuses_what_it_cannot_do() -> None:
     scripted.rnn.original_name = "LSTM"
     with pytest.raises(TypeError, match="rnn is TorchScript"), eval_gradients(scripted):
         pass
+    scripted.rnn.original_name = "Linear"
+    with eval_gradients(scripted):
+        scripted(X).sum().backward()
 
 
 @pytest.mark.parametrize("cell", ["LSTM", "GRU", "RNN"])

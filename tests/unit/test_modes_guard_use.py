@@ -94,11 +94,25 @@ def test_decorates_functions_generators_and_coroutines() -> None:
     net_in_eval()
 
 
+def test_decorates_without_parentheses_too() -> None:
+    @guard
+    def step() -> str:
+        """Its own words."""
+        net_in_eval()
+        return "done"
+
+    assert (step.__name__, step.__doc__) == ("step", "Its own words.")
+    assert raises(step)
+    net_in_eval()
+
+
 def test_says_what_it_cannot_do() -> None:
     with pytest.raises(ValueError, match="neither 'backward' nor 'forward'"):
         guard(when="never")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="decorates functions"):
         guard()(Net)
+    with pytest.raises(TypeError, match="decorates functions"):
+        guard(Net)
     with pytest.raises(AttributeError, match="has no attribute 'gard'"):
         harness.gard  # noqa: B018 - the attribute is the test
 
