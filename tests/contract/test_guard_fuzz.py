@@ -1,6 +1,6 @@
 """Random module trees and random programs: the guard refuses on a CPU exactly the steps that cuDNN's check refuses.
 
-300 programs in the normal suite, always the same; HARNESS_FUZZ=3000 (``make fuzz``) runs that many, different ones each
+2000 programs in the normal suite, always the same; HARNESS_FUZZ=3000 (``make fuzz``) runs that many, different ones each
 time.
 """
 
@@ -169,7 +169,7 @@ def test_the_guard_on_a_cpu_and_cudnn_on_the_stub_agree_on_every_step(on_stub: S
     seen: Counter[str] = Counter()
 
     @settings(
-        max_examples=PROGRAMS or 300,
+        max_examples=PROGRAMS or 2000,
         derandomize=not PROGRAMS,
         database=None,
         deadline=None,
@@ -191,7 +191,7 @@ def test_the_guard_on_a_cpu_and_cudnn_on_the_stub_agree_on_every_step(on_stub: S
 
     agree()
     print(dict(seen))
-    assert seen["programs"] >= (PROGRAMS or 300)
+    assert seen["programs"] >= (PROGRAMS or 2000)
     assert seen["programs cut short"] < seen["programs"] / 10  # what is cut off is not compared
     assert seen["programs refused"] > seen["programs"] / 20
     assert seen["ok"] > seen["refused"] > 0
