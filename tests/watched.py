@@ -12,6 +12,7 @@ from harness.diagnose import edits
 from harness.diagnose.collected import Collected, collect, prepare
 from harness.diagnose.findings import Finding
 from harness.diagnose.reading import findings_of
+from harness.diagnose.source import source_of
 from harness.diagnose.witness.ending import look_at
 from harness.diagnose.witness.notes import Notes
 from harness.diagnose.witness.watcher import Watcher
@@ -40,6 +41,7 @@ def seen(folder: Path, program: str) -> Collected:
     path = folder / "program.py"
     path.write_text(program)
     prepare(folder)
+    source_of.cache_clear()  # the file may have been another program's
     watcher = Watcher(Notes(folder))
     failures: list[BaseException] = []
 

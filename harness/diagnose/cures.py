@@ -11,10 +11,11 @@ from harness.diagnose.facts import Fact
 from harness.diagnose.findings import Cure
 from harness.diagnose.handles import Handle, handle_of, import_edits, own_place
 from harness.diagnose.restoring import restore_mode
-from harness.diagnose.source import Fork, Loop, Spot, assigns, called_name, fork
+from harness.diagnose.source import Fork, Loop, Spot, assigns, called_name, first_line, fork
 from harness.diagnose.training import where_it_trains
 
 _WANT_TRAIN = (patterns.AFTER_EPOCH, patterns.BY_HELPER, patterns.BEFORE_BACKWARD)
+_COMPOUND = (Loop, ast.If, ast.With, ast.AsyncWith, ast.Try, ast.Match, ast.FunctionDef, ast.ClassDef)
 _EVAL_GRADIENTS = "harness.eval_gradients({})"
 
 
@@ -78,8 +79,32 @@ def _train_first(fact: Fact) -> Cure:
         first, last = undone
         edit = Edit(handle.file, first, EditAction.REPLACE, code, end_line=last)
         return Cure("train-first", f"`{code}` in place of the eval() at {handle.file}:{first}{moved}.", (edit,))
+    if _switches_in_the_same_lines(fact, handle, target):
+        within = _within_line(handle.spot, target, f"{code}; ")
+        return Cure(
+            "train-first", f"`{code}` right before the forward in {handle.file}:{target.lineno}{moved}.", within
+        )
     edit = Edit(handle.file, line, EditAction.INSERT_BEFORE, code)
     return Cure("train-first", f"`{code}` {place} {handle.file}:{line}{moved}.", (edit,))
+
+
+def _switches_in_the_same_lines(fact: Fact, handle: Handle, target: ast.stmt) -> bool:
+    """Whether a line before that of ``target`` would come before the switch to eval mode, which would undo it."""
+    parting = fork(fact.switch.chain, patterns.entry_chain(fact)) if fact.switch else None
+    if parting is None or parting.right != handle.spot.place or target in Spot(parting.left).statements:
+        return False
+    first, last, _ = handle.spot.whole_lines(target)
+    return first <= parting.left.line <= last
+
+
+def _within_line(spot: Spot, statement: ast.stmt, text: str, *, instead: bool = False) -> tuple[Edit, ...]:
+    """``text`` right before ``statement``, or ``instead`` of it, in its own line; none where it has several."""
+    if isinstance(statement, _COMPOUND) or statement.end_lineno != statement.lineno:
+        return ()
+    line = spot.source.lines[statement.lineno - 1].encode()
+    first, last = statement.col_offset, statement.end_col_offset if instead else statement.col_offset
+    changed = (line[:first] + text.encode() + line[last:]).decode().lstrip()
+    return (Edit(spot.place.file, statement.lineno, EditAction.REPLACE, changed, end_line=statement.lineno),)
 
 
 def _eval_right_before(handle: Handle, target: ast.stmt) -> tuple[int, int] | None:
@@ -145,9 +170,14 @@ def _earlier(spot: Spot, switch: Spot | None, target: ast.stmt) -> ast.stmt:
 def _no_grad(fact: Fact) -> Cure:
     purpose = "nothing is to learn from this forward, so let it leave no graph"
     handle = handle_of(fact)
+    entry = Spot(fact.chain[fact.entry]) if fact.entry < len(fact.chain) else None
+    if entry is not None and entry.place.own and entry.beside_def:
+        # Around the call of its function there may be more, from which something is to learn.
+        behind = _detached(entry)
+        return Cure("detach", f"{purpose}: `.detach()` behind it at {where(entry.place)}.", (behind,) if behind else ())
     if handle is None:
         return Cure("no-grad", f"{purpose}: `with torch.no_grad():` around it, or detach() its output.")
-    detached = None if _stands_alone(handle.spot) else _detached(handle)
+    detached = None if _stands_alone(handle.spot) else _detached(handle.spot)
     if detached is not None:
         return Cure("detach", f"{purpose}: `.detach()` behind it at {where(handle.spot.place)}.", (detached,))
     return _around(fact, "no-grad", "torch.no_grad()", purpose, needs="torch")
@@ -163,9 +193,8 @@ def _stands_alone(spot: Spot) -> bool:
     return value is spot.call and spot.call is not None
 
 
-def _detached(handle: Handle) -> Edit | None:
+def _detached(spot: Spot) -> Edit | None:
     """``.detach()`` behind the forward's output, or behind the part of it that is taken at once."""
-    spot = handle.spot
     if spot.call is None:
         return None
     node: ast.expr = spot.call
@@ -199,8 +228,14 @@ def _remove_train(fact: Fact) -> Cure:
     if place is None or not Spot(place).known:
         return Cure("remove-train", f"{purpose}.")
     spot = Spot(place)
-    first, last, _ = spot.whole_lines(spot.statements[-1])
-    edits: tuple[Edit, ...] = (Edit(place.file, first, EditAction.REPLACE, "pass", end_line=last),)
+    statement = spot.statements[-1]
+    first, last, shared = spot.whole_lines(statement)
+    alone = shared == [statement] and first == first_line(statement)
+    edits: tuple[Edit, ...] = (
+        (Edit(place.file, first, EditAction.REPLACE, "pass", end_line=last),)
+        if alone
+        else _within_line(spot, statement, "pass", instead=True)
+    )
     sentence = f"{purpose}, at {where(place)}"
     if fact.seen.changed:
         instead = _train_first(fact) if fact.seen.trained_here else _eval_gradients(fact)
@@ -214,7 +249,7 @@ def _dropout_zero(fact: Fact) -> Cure:
     for place in fact.chain:
         name = place.names.get("rnn")
         spot = Spot(place)
-        if place.own and name and spot.statements and not spot.later:
+        if place.own and name and spot.statements and not (spot.later or spot.beside_def):
             code = f"{name}.dropout = 0.0"
             line = spot.whole_lines(spot.statements[-1])[0]
             edit = Edit(place.file, line, EditAction.INSERT_BEFORE, code)

@@ -38,7 +38,7 @@ def handles(fact: Fact, *, inwards: bool = True) -> Iterator[Handle]:
             continue
         spot = Spot(place)
         name = _name(spot, place, entry=depth == fact.entry, inside=depth < fact.entry)
-        if spot.statements and not spot.later and name:
+        if spot.statements and not (spot.later or spot.beside_def) and name:
             yield Handle(spot, name)
 
 

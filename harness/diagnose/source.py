@@ -96,6 +96,20 @@ class Spot:
         return any(isinstance(node, _LATER) for node in self._in_function)
 
     @property
+    def beside_def(self) -> bool:
+        """Whether its statement shares lines with the head of its function or class, as in ``def f(x): return g(x)``.
+
+        A line before it would stand before the definition.
+        """
+        statements = self.statements
+        if not statements:
+            return False
+        outer, block = self._home(statements[0])
+        if not isinstance(outer, Function | ast.ClassDef) or not block:
+            return False
+        return self._beside(block[0]) and first_line(statements[0]) == block[0].lineno
+
+    @property
     def function(self) -> Function | None:
         """The innermost function around it."""
         return next((node for node in reversed(self.path) if isinstance(node, Function)), None)
@@ -128,9 +142,11 @@ class Spot:
 
     def _home(self, statement: ast.stmt) -> tuple[ast.AST | None, list[ast.stmt]]:
         for node in reversed(self.path):
-            for _, block in ast.iter_fields(node):
-                if isinstance(block, list) and statement in block:
-                    return node, list(block)
+            # The cases of a match have no extent, and are no nodes of the path.
+            for holder in (node, *(node.cases if isinstance(node, ast.Match) else ())):
+                for _, block in ast.iter_fields(holder):
+                    if isinstance(block, list) and statement in block:
+                        return node, list(block)
         return None, [statement]
 
     def whole_lines(self, statement: ast.stmt) -> tuple[int, int, list[ast.stmt]]:
@@ -140,9 +156,15 @@ class Spot:
         shared = [one for one in block if first_line(one) <= last and _last_line(one) >= first]
         first, last = min(map(first_line, shared)), max(map(_last_line, shared))
         begins = self.source.lines[first - 1].lstrip()
-        if isinstance(outer, ast.stmt) and (outer.lineno == first or begins.startswith(("elif ", "elif("))):
-            return self.whole_lines(outer)
+        if outer in self.path and (self._beside(shared[0]) or begins.startswith(("elif ", "elif("))):
+            around = self.path[: self.path.index(outer) + 1]
+            return self.whole_lines(next(node for node in reversed(around) if isinstance(node, ast.stmt)))
         return first, last, shared
+
+    def _beside(self, statement: ast.stmt) -> bool:
+        """Whether something else stands before ``statement`` in its line."""
+        before = self.source.lines[statement.lineno - 1].encode()[: statement.col_offset]
+        return first_line(statement) == statement.lineno and bool(before.strip())
 
 
 def first_line(statement: ast.stmt) -> int:

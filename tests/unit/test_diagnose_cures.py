@@ -39,6 +39,15 @@ IN_EVAL = {
     "grad": "loss = net(x).sum()\ntorch.autograd.grad(loss, list(net.parameters()))",
     "with": "with torch.enable_grad(): loss = net(x).sum()\nloss.backward()",
     "try": "try:\n    loss = net(x).sum()\nfinally:\n    pass\nloss.backward()",
+    "one line function": "def slope(net, x): return torch.autograd.grad(net(x).sum(), list(net.parameters()))\n"
+    "slope(net, x)",
+    "one line function with a long head": "def loss(net,\n         x): y = net(x); return y.sum()\n"
+    "loss(net, x).backward()",
+    "one line method": "class A:\n    def loss(self): return net(x).sum()\n\nA().loss().backward()",
+    "else": "if x is None: pass\nelse: loss = net(x).sum()\nloss.backward()",
+    "except": "try: raise KeyError\nexcept KeyError: loss = net(x).sum()\nloss.backward()",
+    "a case": "match 1:\n    case 1: net(x).sum().backward()",
+    "long condition": "if (x is not None and\n        x.numel()): loss = net(x).sum()\nloss.backward()",
     "match": "match 1:\n    case 1:\n        net(x).sum().backward()",
 }
 
@@ -225,6 +234,21 @@ IN_TRAINING = {
             net(batch).sum().backward()
             validate(net)
     """,
+    "all in one line": """
+    def validate(net): net.eval(); net(x).detach()
+    def step(net): net(x).sum().backward()
+
+    for _ in range(3): step(net); validate(net)
+    """,
+    "a loss in one line": """
+    def loss(x): return net(x).sum()
+
+    for epoch in range(2):
+        for batch in [x, x]:
+            loss(batch).backward()
+        net.eval()
+        loss(x).detach()
+    """,
     "a callback": """
     class Callback:
         def __call__(self, net):
@@ -351,3 +375,30 @@ def test_what_is_merely_in_eval_mode_is_no_part_of_it(tmp_path: Path) -> None:
         tmp_path, "one, two = Net().eval(), Net().eval()\nunused = two(x)\nloss = one(x).sum()\nloss.backward()\n"
     )
     assert [edit.code for edit in found[0].cure.edits] == ["import harness", "with harness.eval_gradients(one):"]
+
+
+SILENT = {
+    "dropout-zero": "class Frozen(Net):\n    def forward(self, x): return self.head(self.rnn(x)[0])\n\n"
+    "net = Frozen(num_layers=2, dropout=0.5)\nnet.rnn.requires_grad_(False)\nnet(x).sum().backward()\n",
+    "remove-train": "class Always(Net):\n    def forward(self, x): self.train(); return self.rnn(x)[0].sum()\n\n"
+    "net = Always().eval()\nwith torch.no_grad(): net(x)\n",
+    "detach": "def teach(teacher, student): return (teacher(x) - student(x)).pow(2).sum()\n\n"
+    "teacher, student = Net().eval(), Net()\noptimizer = torch.optim.SGD(student.parameters(), lr=0.1)\n"
+    "teach(teacher, student).backward()\noptimizer.step()\nassert student.rnn.weight_hh_l0.grad is not None\n",
+}
+
+
+@pytest.mark.parametrize("cure", SILENT)
+def test_the_line_of_a_function_that_is_one_line_is_not_torn_from_it(tmp_path: Path, cure: str) -> None:
+    (found,) = findings(tmp_path, SILENT[cure])
+    assert found.cure.id == cure
+    assert cured(tmp_path, found) == ()
+
+
+def test_what_else_stands_beside_train_in_forward_stays(tmp_path: Path) -> None:
+    program = (
+        "class Always(Net):\n    def forward(self, x):\n        self.train(); y = self.rnn(x)[0]\n        return y\n"
+    )
+    (found,) = findings(tmp_path, f"{program}\nnet = Always().eval()\nwith torch.no_grad(): net(x)\n")
+    assert [edit.code for edit in found.cure.edits] == ["pass; y = self.rnn(x)[0]"]
+    assert cured(tmp_path, found) == ()

@@ -18,7 +18,7 @@ class Trainer:
     def check(self, task, batch):
         task.eval()
         with torch.no_grad():
-            task.loss(batch)
+            getattr(task, "validation", task.loss)(batch)
 
     def fit(self, task, batches, check=True, ready=False):
         optimizer = torch.optim.SGD(task.parameters(), lr=0.1)
@@ -63,7 +63,15 @@ def only(folder: Path, program: str) -> Finding:
 
 
 def test_the_librarys_validation_and_the_persons_forward(tmp_path: Path, library: Path) -> None:
-    found = only(tmp_path, "lightly.Trainer().fit(Task(), [x, x])  # fit\n")
+    validated = """
+class Validated(Task):
+    def validation(self, batch):
+        assert not self.training
+        self.net(batch)
+
+lightly.Trainer().fit(Validated(), [x, x])  # fit
+"""
+    found = only(tmp_path, validated)
     assert (found.pattern, found.cure.id) == ("eval-after-epoch", "train-first")
     assert found.switch is not None
     assert found.switch.library is not None
@@ -73,6 +81,12 @@ def test_the_librarys_validation_and_the_persons_forward(tmp_path: Path, library
     # It undoes what was done, to all of the task and not to the net alone.
     assert (edit.line, edit.code) == (line_of(tmp_path, "call"), "self.train()")
     assert cured(tmp_path, found) == ()
+
+
+def test_no_line_is_offered_that_the_librarys_validation_comes_through_as_well(tmp_path: Path) -> None:
+    found = only(tmp_path, "lightly.Trainer().fit(Task(), [x, x])\n")
+    assert (found.pattern, found.cure.id, found.cure.edits) == ("eval-after-epoch", "train-first", ())
+    assert "before this forward" in found.cure.sentence
 
 
 def test_no_line_is_offered_that_cannot_help(tmp_path: Path) -> None:

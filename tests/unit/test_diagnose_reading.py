@@ -36,8 +36,8 @@ for _ in range(3):
     (found,) = findings(tmp_path, program)
     assert found.times == 3
     both = "net = nn.Sequential(Net(), Net()).eval()\nfor one in net:\n    one(x).sum().backward()\n"
-    assert len(findings(tmp_path, both)) == 1, "of the same name and in the same lines"
+    assert len(findings(tmp_path / "both", both)) == 1, "of the same name and in the same lines"
     apart = (
         "net = nn.ModuleList([nn.LSTM(4, 5), nn.GRU(4, 5)]).eval()\nfor one in net:\n    one(x)[0].sum().backward()\n"
     )
-    assert {found.kind_of_rnn for found in findings(tmp_path, apart)} == {"LSTM", "GRU"}
+    assert {found.kind_of_rnn for found in findings(tmp_path / "apart", apart)} == {"LSTM", "GRU"}
