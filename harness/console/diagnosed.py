@@ -57,6 +57,8 @@ def lines_of(diagnosis: Diagnosis) -> Iterator[str]:
 
 
 def _headline(diagnosis: Diagnosis) -> str:
+    if not diagnosis.forwards and diagnosis.ended_unseen:
+        return f"an error of an RNN that was not seen, on {device_words(diagnosis.device)}; no other RNN ran."
     if not diagnosis.forwards:
         return f"no RNN ran, on {device_words(diagnosis.device)}, so there is nothing to say."
     counts = {kind: sum(one.kind is kind for one in diagnosis.findings) for kind in Kind}
@@ -71,7 +73,8 @@ def _headline(diagnosis: Diagnosis) -> str:
         f"{_many(diagnosis.backwards, 'backward pass')} that reached {'one' if several else 'it'}, "
         f"on {device_words(diagnosis.device)}"
     )
-    return f"{found or 'nothing wrong'}; saw {saw}."
+    unseen = "an error of an RNN that was not seen" if diagnosis.ended_unseen else ""
+    return f"{' and '.join(filter(None, (unseen, found))) or 'nothing wrong'}; saw {saw}."
 
 
 def _many(count: int, noun: str, rest: str = "") -> str:

@@ -92,6 +92,8 @@ class Diagnosis:
     backwards: int
     on_gpu: bool = False
     """Whether any RNN ran on a GPU, or on what the stub makes of one."""
+    ended_unseen: bool = False
+    """Whether the script ended in cuDNN's error, raised for an RNN that was not watched."""
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = field(default=())
 

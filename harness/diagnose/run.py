@@ -13,18 +13,15 @@ from pathlib import Path
 
 from harness.diagnose.collected import Collected, collect, prepare
 from harness.diagnose.device import Place, choose
-from harness.diagnose.facts import MOST_FACTS, VARIABLE, Count
+from harness.diagnose.facts import VARIABLE, Count
 from harness.diagnose.findings import Diagnosis, Exit
+from harness.diagnose.limits import ended_unseen, limits
 from harness.diagnose.reading import findings_of
 from harness.errors import HarnessError, UsageError
-from harness.model import Device
-from harness.stub import NOTICE
 from harness.stub.process import signals_passed_on
-from harness.symptoms import BACKWARD_ERROR
 
 _STARTUP = Path(__file__).with_name("startup")
 _SIGNALLED = 128
-_STUB_SAYS_NO = "the harness stub"
 
 
 def diagnose(command: Sequence[str], device: str = "auto") -> Diagnosis:
@@ -82,7 +79,8 @@ def _diagnosis(found: Collected, status: int, place: Place) -> Diagnosis:
         cudnn_forwards=found.count(Count.CUDNN_FORWARDS),
         backwards=found.count(Count.BACKWARDS),
         on_gpu=found.count(Count.GPU_FORWARDS) > 0,
-        notes=(*place.notes, *_limits(found, place.device)),
+        ended_unseen=ended_unseen(found),
+        notes=(*place.notes, *limits(found, place.device)),
         findings=findings_of(list(found.facts.values()), found.times),
     )
 
@@ -95,31 +93,3 @@ def _exit(status: int, exception: str | None) -> Exit:
     except ValueError:
         name = f"signal {-status}"
     return Exit(_SIGNALLED - status, signal=name, exception=exception)
-
-
-def _limits(found: Collected, device: Device) -> list[str]:
-    """What limits the evidence."""
-    notes = []
-    forwards = found.count(Count.FORWARDS)
-    if found.failed is not None:
-        notes.append(f"The watching ended early, so that findings may be missing: {found.failed}")
-    elif not found.count(Count.ATTACHED):
-        notes.append("The script did not import PyTorch in its own process, so no RNN was seen.")
-    elif not forwards:
-        notes.append("No nn.RNN, nn.LSTM or nn.GRU ran (the *Cell classes, which cuDNN never runs, are not counted).")
-    if len(found.facts) == MOST_FACTS:
-        notes.append(f"Only the first {MOST_FACTS} findings are told.")
-    if found.count(Count.FORKED_FORWARDS):
-        notes.append("RNNs ran in processes that the script forked too; those are not watched.")
-    if found.count(Count.SPAWNED):
-        notes.append("The script spawned processes (multiprocessing); whether RNNs ran in those was not seen.")
-    if device is Device.STUB:
-        if forwards and not found.count(Count.GPU_FORWARDS):
-            notes.append("The script kept its RNNs on the CPU; what is said is what a GPU would have done.")
-        else:
-            notes.append(f"{NOTICE[0].upper()}{NOTICE[1:]}.")
-        if _STUB_SAYS_NO in found.message:
-            notes.append("The script ended at something that the stub does not do: try --device cpu.")
-        elif found.exception is not None and not BACKWARD_ERROR.search(found.message):
-            notes.append(f"If it is the stub's zeros that the script ended of ({found.exception}): try --device cpu.")
-    return notes

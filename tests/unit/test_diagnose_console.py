@@ -58,6 +58,8 @@ def test_a_finding_reads_like_a_compilers_message(tmp_path: Path, capsys: pytest
     [
         ({}, "nothing wrong; saw 9 RNN forwards"),
         ({"forwards": 0}, "no RNN ran"),
+        ({"forwards": 0, "ended_unseen": True}, "an error of an RNN that was not seen, on cpu"),
+        ({"ended_unseen": True}, "an error of an RNN that was not seen; saw 9 RNN forwards"),
         (
             {"forwards": 1, "cudnn_forwards": 1, "backwards": 1},
             "saw 1 RNN forward, with a graph that cuDNN would run on a GPU, and 1 backward pass that reached it,",

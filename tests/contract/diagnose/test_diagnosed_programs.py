@@ -12,7 +12,7 @@ import pytest
 
 from harness.diagnose.edits import Edit, EditAction, apply
 from harness.placements import PLACEMENTS
-from tests.contract.diagnose.expected import CORRECT, FAULTY, MARKED, PROGRAMS, Expected, marks
+from tests.contract.diagnose.expected import CORRECT, CUDNN_SAYS, FAULTY, MARKED, PROGRAMS, Expected, marks
 from tests.contract.diagnose.warm import Ended, Warm
 
 faulty = pytest.mark.parametrize("program", FAULTY, ids=[one.path.stem for one in FAULTY])
@@ -91,6 +91,32 @@ def test_nothing_is_said_of_a_correct_program(program: Path, device: str, warm: 
 def test_the_guard_leaves_a_correct_program_alone(program: Path, warm: Warm) -> None:
     ended = warm.guarded(program)
     assert ended.code == 0, ended.err
+
+
+UNSEEN = """
+import torch
+from torch import nn
+device = "cuda" if torch.cuda.is_available() else "cpu"
+rnn, x = nn.LSTM(2, 3).to(device).eval(), torch.randn(3, 2, 2, device=device)
+state = (torch.zeros(1, 2, 3, device=device), torch.zeros(1, 2, 3, device=device))
+"""
+WAYS = {
+    "TorchScript": "torch.jit.script(nn.Sequential(rnn))(x)[0].sum().backward()",
+    "torch.lstm": "torch.lstm(x, state, list(rnn.parameters()), True, 1, 0.0, False, False, False)[0].sum().backward()",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_error_of_an_rnn_that_cannot_be_seen_is_not_said_to_be_none(way: str, warm: Warm, tmp_path: Path) -> None:
+    program = tmp_path / "unseen.py"
+    program.write_text(f"{UNSEEN}{WAYS[way]}\n")
+    ended = warm.diagnosed(program, "stub")
+    assert (ended.code, ended.diagnosis["findings"], ended.diagnosis["forwards"]) == (1, [], 0)
+    assert CUDNN_SAYS in ended.err.rstrip().splitlines()[-1]
+    assert "an RNN ran that is not watched" in ended.diagnosis["notes"][0]
+    on_cpu = warm.diagnosed(program, "cpu")
+    assert (on_cpu.code, on_cpu.diagnosis["findings"]) == (0, [])
+    assert "No nn.RNN, nn.LSTM or nn.GRU ran" in on_cpu.diagnosis["notes"][0]
 
 
 def test_there_are_as_many_correct_programs_as_the_issue_asks_for_and_every_pattern_has_one() -> None:
