@@ -1,7 +1,7 @@
 """Random module trees and random programs: the guard refuses on a CPU exactly the steps that cuDNN's check refuses.
 
-2000 programs in the normal suite, always the same; HARNESS_FUZZ=3000 (``make fuzz``) runs that many, different ones each
-time.
+2000 programs in the normal suite, always the same; HARNESS_FUZZ=3000 (``make fuzz``) runs that many, different ones
+each time.
 """
 
 from __future__ import annotations
