@@ -149,10 +149,11 @@ def test_no_room_for_temporary_files_hurts_no_attempt(alone: Alone) -> None:
         mount --bind "$OUT" /mnt; mount -t tmpfs none "$STORE"
         cp "$OUT/small.yaml" "$STORE"; mount --bind "$STORE" /srv; OUT=/mnt
         for full in /tmp /var/tmp /dev/shm; do
+            case "$HARNESS" in $full/*) continue;; esac  # it would be hidden with all that is there
             mount -t tmpfs -o size=4k none $full; head -c 64k /dev/zero >$full/fill 2>/dev/null || true
         done
         cd /srv
-        TMPDIR=/tmp step run {RUN} --no-tracking
+        TMPDIR=/dev/shm step run {RUN} --no-tracking
         cp -a /srv /mnt/kept
     """)
     assert alone.step("run").code == 0, alone.step("run").err
