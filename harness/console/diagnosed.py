@@ -21,7 +21,7 @@ from harness.quoting import clean
 
 _WORDS = {
     Kind.ERROR: "error",
-    Kind.WOULD_RAISE: "error on a GPU",
+    Kind.WOULD_RAISE: "error that a GPU would raise",
     Kind.WARNING: "warning",
 }
 
@@ -41,7 +41,10 @@ def show_diagnosis(diagnosis: Diagnosis, path: str | None) -> None:
         click.echo(clean(line.replace(here, "")), err=True)
     if path is not None:
         text = json.dumps(diagnosis.as_json(), indent=1)
-        click.echo(text) if path == "-" else write_whole(Path(path), text + "\n")
+        if path == "-":
+            click.echo(text)
+        else:
+            write_whole(Path(path), text + "\n")
 
 
 def lines_of(diagnosis: Diagnosis) -> Iterator[str]:

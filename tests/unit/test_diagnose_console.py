@@ -43,8 +43,10 @@ def test_a_finding_reads_like_a_compilers_message(tmp_path: Path, capsys: pytest
     assert out == ""
     assert "\x1b" not in err
     lines = err.splitlines()
-    assert lines[1].startswith("harness diagnose: 1 error on a GPU; saw 9 RNN forwards, 6 of them with a graph")
-    assert "error on a GPU: eval-after-epoch: " in err
+    assert lines[1].startswith(
+        "harness diagnose: 1 error that a GPU would raise; saw 9 RNN forwards, 6 of them with a graph"
+    )
+    assert "error that a GPU would raise: eval-after-epoch: " in err
     assert "  layer: LSTM 'rnn' of Net (" in err
     assert "its 4th forward, in the 3rd backward pass that reached it; 4 times in all" in err
     at = lines.index(next(line for line in lines if "put into eval mode: eval() on Net" in line))
