@@ -27,3 +27,8 @@ def code(text: str, limit: int = LONGEST_MESSAGE) -> str:
     longest = max((len(run) for run in re.findall(r"`+", line)), default=0)
     fence, pad = "`" * (longest + 1), " " if line[0] == "`" or line[-1] in "`\\" else ""
     return f"{fence}{pad}{line}{pad}{fence}"
+
+
+def public(text: str) -> str:
+    """``text`` with every address in it lacking its user and password."""
+    return re.sub(r"(?<=://)[^/\s?#]*@", "", text)

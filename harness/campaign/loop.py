@@ -112,11 +112,11 @@ class Session:
         desk.tracking.resume()
 
     def _interrupted(self) -> InterruptedRunError:
-        plan, path = self.books.plan, self.journal.folder.path
-        again = f"harness run matrix --resume {plan.run}"
+        plan, path, store = self.books.plan, self.journal.folder.path, self.conditions.store
+        again = store.command("run", "matrix", "--resume", plan.run, tracking=self.conditions.tracked)
         again_too = f", and {self.books.outstanding} were not made again" * (self.books.recorded == plan.attempts)
         return InterruptedRunError(
             f"stopped: {self.books.recorded} of {plan.attempts} attempts are recorded in {path}{again_too}",
-            f"`harness report {plan.run}` shows them; "
+            f"`{store.command('report', plan.run)}` shows them; "
             + ("the same command runs the program anew." if plan.is_program else f"`{again}` runs the others."),
         )

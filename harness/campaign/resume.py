@@ -95,7 +95,7 @@ def _find(store: Store, asked: Resumption) -> tuple[RunFolder, Plan]:
             f"there are no runs of a matrix in {store.root.absolute()}", "Make one with `harness run matrix`."
         )
     unfinished = (each for each in matrices if not collect(each[1], read_records(each[0])).complete)
-    unreported = (each for each in matrices if not is_reported(*each))
+    unreported = (each for each in matrices if not is_reported(each[0], read_sittings(*each)))
     folder, plan = next(unfinished, None) or next(unreported, matrices[0])
     return folder, _resumable(plan)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -90,16 +90,16 @@ def standing(folder: RunFolder) -> Standing:
     state = State.RUNNING if running else State.COMPLETE if collection.complete else State.UNFINISHED
     devices = tuple(_on_device(plan, device, collection.results) for device in plan.devices)
     again = 0 if plan.is_program else sum(each.before is not None for each in remaining(plan, records, Policy()))
-    reported = is_reported(folder, plan)
-    return Standing(plan, state, devices, read_sittings(folder, plan), collection.strays, again, reported)
+    sittings = read_sittings(folder, plan)
+    return Standing(plan, state, devices, sittings, collection.strays, again, is_reported(folder, sittings))
 
 
-def is_reported(folder: RunFolder, plan: Plan) -> bool:
+def is_reported(folder: RunFolder, sittings: Sequence[Sitting]) -> bool:
     """Whether the latest sitting came to write its report. One that was killed before leaves none, or an earlier one.
 
     The journal's own time is not asked: whoever copies a run gives its files times in any order.
     """
-    began = read_sittings(folder, plan)[-1].started
+    began = sittings[-1].started
     with suppress(OSError):
         written = folder.report.stat().st_mtime
         with suppress(ValueError):  # not a time: nobody but a person's editor writes that

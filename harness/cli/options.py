@@ -68,7 +68,7 @@ def store_at(root: Path, options: dict[str, Any]) -> Store:
 def conditions(store: Path, options: dict[str, Any]) -> Conditions:
     """How a run is to be carried out."""
     from harness.campaign import Conditions
-    from harness.store.connection import public
+    from harness.quoting import public
 
     return Conditions(
         store=store_at(store, options),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections import Counter
 from collections.abc import Mapping
@@ -13,8 +12,7 @@ import click
 
 from harness.campaign import Chosen, Finished
 from harness.model import Device, Outcome, Record
-from harness.quoting import one_line
-from harness.store.connection import public
+from harness.quoting import one_line, public
 from harness.store.layout import Store
 
 
@@ -90,8 +88,7 @@ def _number(value: Any, form: str = ".4f") -> str:
 def _opened_by(store: Store) -> str:
     if store.uri.lower().startswith(("http:", "https:")):
         return ""  # the address is the UI
-    other = [] if store.tracking_uri is None else ["--tracking-uri", public(store.tracking_uri)]
-    return f" (`{shlex.join(['harness', 'ui', *other])}` opens it)"
+    return f" (`{store.command('ui', tracking=True)}` opens it)"
 
 
 def _show_places(finished: Finished, store: Store) -> None:
@@ -141,7 +138,8 @@ def serve_ui(store: Store, port: int, run: str | None) -> None:
                 f"Compare):\n  {found.comparison}"
             )
         if found.run and not found.table:
-            click.echo(f"run {found.run} is not in MLflow; `harness sync {found.run}` writes it there")
+            sync = store.command("sync", found.run, tracking=True)
+            click.echo(f"run {found.run} is not in MLflow; `{sync}` writes it there")
         if not found.run:
             click.echo(
                 f"there are no runs in {one_line(str(store.root.absolute()))} yet; `harness run matrix` makes one"

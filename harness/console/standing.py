@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
+from tabulate import tabulate
 
 from harness.campaign import Standing, State, Todo, Unreadable, standing, standings
 from harness.model import Outcome, Plan
@@ -26,7 +27,7 @@ def show_standings(store: Store, run: str | None, *, every: bool, as_json: bool)
     """
     if not every:
         found = standing(store.find(run))
-        lines = iter([_json(_document(found))]) if as_json else standing_lines(found)
+        lines = iter([_json(_document(found))]) if as_json else standing_lines(found, store)
     else:
         all_found = list(standings(store))
         lines = iter([_json([_document(each) for each in all_found])]) if as_json else table_lines(all_found, store)
@@ -49,7 +50,7 @@ def show_remaining(plan: Plan, todo: list[Todo]) -> None:
     )
 
 
-def standing_lines(found: Standing) -> Iterator[str]:
+def standing_lines(found: Standing, store: Store) -> Iterator[str]:
     """One run: what it is, a table of its devices, its sittings, and what to do next."""
     plan = found.plan
     yield f"run {plan.run}: {one_line(plan.matrix)}, planned {plan.created}; {_state_words(found)}"
@@ -73,7 +74,7 @@ def standing_lines(found: Standing) -> Iterator[str]:
     if found.strays:
         yield f"{found.strays} records belong to nothing that was planned"
     yield from ("", *(line for sitting in found.sittings for line in _sitting_lines(sitting)))
-    yield from _next(found)
+    yield from _next(found, store)
 
 
 def _state_words(found: Standing) -> str:
@@ -103,21 +104,23 @@ def _sitting_lines(sitting: Sitting) -> Iterator[str]:
         yield f"  other than in sitting 1: {one_line(difference)}"
 
 
-def _next(found: Standing) -> Iterator[str]:
+def _next(found: Standing, store: Store) -> Iterator[str]:
     run = found.plan.run
+    resume = store.command("run", "matrix", "--resume", run)
     if found.state is State.RUNNING:
         return
     if found.plan.is_program:
         if not found.reported:
-            yield from ("", f"`harness report {run}` shows it, `harness sync {run}` brings it to MLflow")
+            report, sync = store.command("report", run), store.command("sync", run)
+            yield from ("", f"`{report}` shows it, `{sync}` brings it to MLflow")
         return
     if found.state is State.UNFINISHED:
         again = f" and makes {found.again} again" if found.again else ""
-        yield from ("", f"`harness run matrix --resume {run}` finishes it{again}")
+        yield from ("", f"`{resume}` finishes it{again}")
     elif not found.reported:
-        yield from ("", f"`harness run matrix --resume {run}` writes its report and brings it to MLflow")
+        yield from ("", f"`{resume}` writes its report and brings it to MLflow")
     elif found.again:
-        yield from ("", f"`harness run matrix --resume {run}` makes {found.again} attempts again")
+        yield from ("", f"`{resume}` makes {found.again} attempts again")
 
 
 def table_lines(every: list[Standing | Unreadable], store: Store) -> Iterator[str]:
@@ -147,14 +150,9 @@ def _row(found: Standing | Unreadable) -> list[str]:
     ]
 
 
-def _aligned(rows: list[list[str]]) -> Iterator[str]:
-    """Columns of equal width; figures to the right."""
-    widths = [max(len(row[number]) for row in rows) for number in range(len(rows[0]))]
-    for row in rows:
-        cells = (
-            cell.rjust(width) if cell.isdigit() else cell.ljust(width) for cell, width in zip(row, widths, strict=True)
-        )
-        yield "  ".join(cells).rstrip()
+def _aligned(rows: list[list[str]]) -> list[str]:
+    """Columns of equal width under the first row; figures to the right."""
+    return [line.rstrip() for line in tabulate(rows, headers="firstrow", tablefmt="plain").splitlines()]
 
 
 def _count(number: int) -> str:

@@ -15,8 +15,8 @@ from pathlib import Path
 from harness.doctor.asking import ask_process
 from harness.doctor.facts import Fact, State, absent, os_words, size_words, warning
 from harness.errors import HarnessError
-from harness.quoting import one_line
-from harness.store.connection import check_tracking, public, sqlite_file
+from harness.quoting import one_line, public
+from harness.store.connection import check_tracking, sqlite_file
 from harness.store.layout import Store
 
 LITTLE_DISK = 1 << 30

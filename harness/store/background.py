@@ -6,7 +6,6 @@ for the report, and ``harness sync`` can make up for it later.
 
 from __future__ import annotations
 
-import shlex
 import threading
 import time
 from collections import deque
@@ -16,7 +15,7 @@ from typing import Protocol
 
 from harness.errors import HarnessError
 from harness.model import Caveat, Plan, Record, Variant
-from harness.store.connection import check_tracking, public
+from harness.store.connection import check_tracking
 from harness.store.layout import Store
 from harness.store.tracking import Ending, MlflowProjection, Projection
 
@@ -69,15 +68,9 @@ def start_tracking(store: Store, plan: Plan, *, enabled: bool = True) -> Trackin
     if not enabled:
         return NoTracking()
     check_tracking(store)
-    return BackgroundProjection(lambda: MlflowProjection.open(store, plan), sync_command(store, plan.run))
-
-
-def sync_command(store: Store, run: str) -> str:
-    """What a person has to type to bring ``run`` to the MLflow of ``store`` later. No password is shown."""
-    words = ["harness", "sync", run]
-    if store.tracking_uri is not None:
-        words += ["--tracking-uri", public(store.tracking_uri)]
-    return shlex.join(words)
+    return BackgroundProjection(
+        lambda: MlflowProjection.open(store, plan), store.command("sync", plan.run, tracking=True)
+    )
 
 
 class NoTracking:

@@ -26,6 +26,7 @@ from filelock import FileLock, Timeout
 
 from harness.errors import HarnessError, TrackingError, UsageError
 from harness.files import explained, store_error
+from harness.quoting import public
 from harness.store.layout import Store
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ LOCK_PATIENCE_S = 60.0
 
 _DATABASES = frozenset({"sqlite", "postgresql", "mysql", "mssql"})
 _WEB = frozenset({"http", "https"})
-_SERVERS = _WEB | {"databricks"}
 _ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     # A server that died is to cost a run a caveat, not the quarter of an hour that MLflow would try for.
@@ -111,7 +111,7 @@ def _check_uri(uri: str) -> None:
         )
     if scheme in _WEB and not _names_a_server(uri):
         raise UsageError(f"{public(uri)!r} names no server", "Write it like http://HOST:PORT.")
-    if uri.lower() in _SERVERS - _WEB or dialect in _DATABASES or scheme in _SERVERS:
+    if scheme in _WEB or dialect in _DATABASES or "databricks" in (scheme, uri.lower()):
         # Of two versions of SQLAlchemy one reads %20 as a space and one as it stands: they would open different files.
         if dialect == "sqlite" and not re.fullmatch(r"sqlite(\+\w+)?:///([^?\x00%]|%(?![0-9a-f]{2}))+", uri, re.I):
             raise UsageError(
@@ -134,11 +134,6 @@ def _names_a_server(uri: str) -> bool:
         return bool(parts.hostname) and (parts.port is None or parts.port > 0) and not re.search(r"\s", parts.netloc)
     except ValueError:  # an open bracket, or a port that is none
         return False
-
-
-def public(text: str) -> str:
-    """``text`` with every address in it lacking its user and password."""
-    return re.sub(r"(?<=://)[^/\s?#]*@", "", text)
 
 
 @contextmanager

@@ -13,11 +13,13 @@ import difflib
 import os
 import re
 import secrets
+import shlex
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.errors import RunNotFoundError, TrackingError, UsageError
+from harness.quoting import public
 
 LATEST = "latest"
 """What a person may write for the newest run."""
@@ -131,6 +133,15 @@ class Store:
         A path with an escape like ``%20`` is refused elsewhere: SQLAlchemy 2.0 takes it as it is, 2.1 decodes it.
         """
         return f"sqlite:///{self.database}"
+
+    def command(self, *words: str, tracking: bool = False) -> str:
+        """What a person has to type for ``harness WORDS`` on this very store, and with ``tracking`` on its MLflow too.
+
+        No password is shown.
+        """
+        store = [] if self.root == Path() else ["--store", str(self.root)]
+        uri = ["--tracking-uri", public(self.tracking_uri)] if tracking and self.tracking_uri is not None else []
+        return shlex.join(["harness", *store, *words, *uri])
 
     def folder(self, run: str) -> RunFolder:
         """The folder that run ``run`` has or would have.

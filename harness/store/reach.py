@@ -16,7 +16,8 @@ from contextlib import closing
 from pathlib import Path
 
 from harness.errors import HarnessError, TrackingError
-from harness.store.connection import check_tracking, public, sqlite_file, tracked
+from harness.quoting import public
+from harness.store.connection import check_tracking, sqlite_file, tracked
 from harness.store.layout import Store
 
 PATIENCE = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "10", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}

@@ -315,7 +315,7 @@ def test_a_stop_keeps_reports_and_shows_what_there_is(scene: Scene, number: int,
     with pytest.raises(InterruptedRunError, match=f"{number} of 6 attempts are recorded") as caught:
         scene.play()
     assert caught.value.exit_code == 130
-    assert f"harness report {scene.plan.run}" in caught.value.advice
+    assert f"`harness --store {scene.store.root} report {scene.plan.run}`" in caught.value.advice
     kept = read_records(scene.folder)
     assert len(kept) == number
     assert kept[-1].outcome is (Outcome.BACKWARD_ERROR if signals == 1 else Outcome.NOT_RUN)

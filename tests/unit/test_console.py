@@ -337,7 +337,8 @@ def test_the_ui_shows_the_links_that_there_are(ui: Any, capsys: pytest.CaptureFi
         "  home/comparison",
     ]  # fmt: skip
     ui(ui.links("home", "r1"))
-    assert capsys.readouterr().out.splitlines()[1:] == ["run r1 is not in MLflow; `harness sync r1` writes it there"]
+    sync = f"harness --store here sync r1 --tracking-uri {NAMED}"
+    assert capsys.readouterr().out.splitlines()[1:] == [f"run r1 is not in MLflow; `{sync}` writes it there"]
 
 
 def test_the_ui_of_a_run_that_is_none_is_not_served(ui: Any) -> None:

@@ -321,7 +321,7 @@ def test_a_stopped_resume_names_the_command_that_goes_on_and_that_one_finishes(h
     here.scripts[Device.STUB].play = stop_at(1)
     with pytest.raises(InterruptedRunError, match="2 of 6 attempts are recorded") as caught:
         here.go_on()
-    assert f"`harness run matrix --resume {plan.run}`" in caught.value.advice
+    assert f"`harness --store {here.store.root} run matrix --resume {plan.run}`" in caught.value.advice
     assert here.tracking.endings == [(Ending.INTERRUPTED, 2)]
     here.scripts[Device.STUB].play = here._play
     assert len(here.go_on().records) == 6

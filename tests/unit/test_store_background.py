@@ -10,7 +10,7 @@ from store_samples import FINE, HANGS, PLAN, RAISES, RECORDS, RUN
 
 from harness.errors import TrackingError, UsageError
 from harness.model import Record, Variant
-from harness.store.background import BackgroundProjection, NoTracking, start_tracking, sync_command
+from harness.store.background import BackgroundProjection, NoTracking, start_tracking
 from harness.store.layout import Store
 from harness.store.tracking import Ending
 
@@ -201,16 +201,3 @@ def test_no_password_is_shown(tmp_path: Path) -> None:
         start_tracking(Store(tmp_path, "htp://me:secret@host/x"), PLAN)
     assert "secret" not in str(caught.value)
     assert "host" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("uri", "words"),
-    [
-        (None, f"harness sync {RUN}"),
-        ("http://host:5000", f"harness sync {RUN} --tracking-uri http://host:5000"),
-        ("http://me:secret@host:5000", f"harness sync {RUN} --tracking-uri http://host:5000"),
-        ("sqlite:////my runs/m.db", f"harness sync {RUN} --tracking-uri 'sqlite:////my runs/m.db'"),
-    ],
-)
-def test_what_makes_up_for_it_goes_to_the_store_that_was_asked_for(tmp_path: Path, uri: str | None, words: str) -> None:
-    assert sync_command(Store(tmp_path, uri), RUN) == words

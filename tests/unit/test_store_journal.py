@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from harness.errors import HarnessError, JournalError, RunBusyError, RunNotFoundError, StoreError
 from harness.model import Device, Outcome, Plan, Record, Sample, Settings, Variant
-from harness.store.journal import Journal, held, read_plan, read_records
+from harness.store.journal import Journal, held, is_being_run, read_plan, read_records
 from harness.store.layout import RunFolder, Store
 from harness.wire import NewerSchemaError, dump
 
@@ -285,4 +285,6 @@ def test_whoever_only_looks_refuses_nobody(tmp_path: Path) -> None:
     look = FileLock(folder.lock, thread_local=False)
     look.acquire()
     threading.Timer(0.1, look.release).start()
-    Journal.resume(folder).close()
+    with Journal.resume(folder):
+        assert not look.is_locked, "whoever looked was waited for"
+        assert is_being_run(folder)

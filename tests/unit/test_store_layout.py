@@ -127,3 +127,18 @@ def test_an_old_file_store_is_refused_before_mlflow_fails_on_it(
         store.refuse_old_file_store()
     assert "mlflow migrate-filestore" in caught.value.advice
     Store(tmp_path, "http://elsewhere").refuse_old_file_store()
+
+
+@pytest.mark.parametrize(
+    ("store", "words"),
+    [
+        (Store(Path()), "harness sync R"),
+        (Store(Path("/my runs")), "harness --store '/my runs' sync R"),
+        (Store(Path(), "http://host:5000"), "harness sync R --tracking-uri http://host:5000"),
+        (Store(Path(), "http://me:secret@host:5000"), "harness sync R --tracking-uri http://host:5000"),
+        (Store(Path("s"), "sqlite:////a b/m.db"), "harness --store s sync R --tracking-uri 'sqlite:////a b/m.db'"),
+    ],
+)
+def test_a_command_that_a_person_is_told_is_about_the_store_at_hand(store: Store, words: str) -> None:
+    assert store.command("sync", "R", tracking=True) == words
+    assert "--tracking-uri" not in store.command("report", "R")
