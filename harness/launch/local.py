@@ -59,7 +59,6 @@ class LocalExecutor:
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = dict(environment)
         self._zygote: ZygoteProcess | None = ZygoteProcess(self._environment)
-        self._ready = False
         self._wards: dict[int, Ward] = {}
         self._ended: list[tuple[int, int]] = []
 
@@ -75,7 +74,7 @@ class LocalExecutor:
             except ZygoteDiedError as death:
                 if not death.killed:
                     raise
-                self._give_up_zygote()
+                self.close()  # the question too, which may have started: no run is to wait for it
         return self._ask()
 
     def _ask(self) -> Probe:
@@ -117,6 +116,7 @@ class LocalExecutor:
             ward.kill()
             ward.close()
         self._wards.clear()
+        self._ended.clear()
         self._give_up_zygote()
 
     def _give_up_zygote(self) -> None:
@@ -141,10 +141,8 @@ class LocalExecutor:
 
     def _zygote_ready(self) -> ZygoteProcess:
         if self._zygote is None:
-            self._zygote, self._ready = ZygoteProcess(self._environment), False
-        if not self._ready:
-            self._zygote.wait_ready()
-            self._ready = True
+            self._zygote = ZygoteProcess(self._environment)
+        self._zygote.wait_ready()
         return self._zygote
 
     def _start(self, what: str, order: Order) -> Ward:

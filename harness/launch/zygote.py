@@ -56,12 +56,14 @@ class ZygoteProcess:
             )
 
     def wait_ready(self) -> None:
-        """Block until the zygote takes requests.
+        """Block until the zygote takes requests; not at all once it does.
 
         Raises:
             ZygoteDiedError: it died on the way, with the last lines that it wrote.
             LaunchError: it is not ready after ``START_SECONDS``.
         """
+        if self._ready:
+            return
         deadline = time.monotonic() + START_SECONDS
         while not any(event["event"] == "ready" for event in self.events(deadline - time.monotonic())):
             if time.monotonic() >= deadline:

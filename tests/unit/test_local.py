@@ -37,6 +37,7 @@ class ScriptedZygote:
         type(self).started += 1
         self.socket, self._far = socket.socketpair()
         self.batches: list[list[dict[str, Any]]] = []
+        self.dying = False
 
     def arrive(self, *events: dict[str, Any]) -> None:
         self.batches.append(list(events))
@@ -52,6 +53,8 @@ class ScriptedZygote:
         return self.read_events() if self.batches else []
 
     def read_events(self) -> list[dict[str, Any]]:
+        if self.dying and not self.batches:
+            killed()
         self.socket.recv(1)
         return self.batches.pop(0)
 
@@ -230,11 +233,19 @@ def its_child_is_killed(self: ScriptedZygote, request: Mapping[str, Any], _: lis
     self.arrive(started(request), exited(request, signal.SIGKILL))
 
 
+def killed_under_its_child(self: ScriptedZygote, request: Mapping[str, Any], _: list[int]) -> None:
+    """The child has started, and then nothing more comes from the zygote."""
+    self.arrive({**started(request), "pid": NO_SUCH_PID + self.started})  # not the pid of whoever is asked next
+    self._far.send(b"x")
+    self.dying = True
+
+
 def died(*_: object) -> None:
     raise ZygoteDiedError("the worker process ended (exit status 1): no module named torch")
 
 
-@pytest.mark.parametrize("how", [killed, its_child_is_killed])
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("how", [killed, its_child_is_killed, killed_under_its_child])
 @pytest.mark.parametrize("times", [1, 2])
 def test_whoever_is_killed_while_the_machine_is_asked_is_asked_again(
     zygote: type[ScriptedZygote], how: Script, times: int
@@ -243,12 +254,16 @@ def test_whoever_is_killed_while_the_machine_is_asked_is_asked_again(
     executor = LocalExecutor({})
     try:
         assert executor.probe().facts == {"threads": 1}
+        assert not executor._wards, "a run would wait for an attempt that is none"
+        assert [record.outcome for record in executor.run([order()], 1, StopRequest())] == [Outcome.OK]
     finally:
         executor.close()
     assert zygote.started == times + 1
 
 
-@pytest.mark.parametrize(("how", "lives"), [(killed, 3), (its_child_is_killed, 3), (died, 1)])
+@pytest.mark.parametrize(
+    ("how", "lives"), [(killed, 3), (its_child_is_killed, 3), (killed_under_its_child, 3), (died, 1)]
+)
 def test_a_machine_that_cannot_be_asked_is_given_up(zygote: type[ScriptedZygote], how: Script, lives: int) -> None:
     """One that dies by itself would only do so again."""
     zygote.script = refuses_at_first(9, how)
