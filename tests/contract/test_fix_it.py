@@ -27,6 +27,9 @@ BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 SETUP, EXAMPLES = BLOCKS[0], BLOCKS[1:]
 RAISES = f"RuntimeError: {CUDNN_SAYS}"
 
+TAKES_A_GPU = 'device = "cuda" if torch.cuda.is_available() else "cpu"\n'
+SETUP_ON_CPU = SETUP.replace(TAKES_A_GPU, 'device = "cpu"\n')
+
 
 def without_a_cure(example: str) -> list[str]:
     """The example as often as it has cures, each time without one of them."""
@@ -96,7 +99,7 @@ def on_stub(stub_device: None) -> dict[str, str]:
 
 def on_cpu(piece: str) -> str:
     with contextlib.redirect_stdout(io.StringIO()):
-        return ended(SETUP + piece)
+        return ended(SETUP_ON_CPU + piece)
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
@@ -116,6 +119,12 @@ def test_an_example_without_its_cure_raises_on_the_stub_and_under_the_guard(
     assert on_cpu(FAULTY[number]) == "ok", "on a CPU nothing is raised"
     with harness.guard():
         assert on_cpu(FAULTY[number]).startswith("EvalModeBackwardError: A gradient reached the LSTM 'rnn' of Tagger")
+
+
+def test_what_runs_on_a_cpu_takes_no_gpu_where_there_is_one() -> None:
+    assert SETUP.count(TAKES_A_GPU) == 1
+    for piece in (SETUP_ON_CPU, *EXAMPLES, *FAULTY):
+        assert "cuda" not in piece
 
 
 def test_every_example_has_a_cure_and_no_other_is_on_the_page() -> None:
