@@ -77,7 +77,8 @@ def detached(net: Net) -> None:
 
 def output_unused(net: Net) -> None:
     unused = net.rnn(X)[0]
-    (net.encoder(X).sum() + unused.detach().sum()).backward()
+    net.encoder(X).sum().backward()
+    assert unused.requires_grad, "it has a graph, and the loss is no part of that"
 
 
 class NoGradient(torch.autograd.Function):
@@ -114,7 +115,9 @@ def under_no_grad(net: Net) -> None:
 
 def in_inference_mode(net: Net) -> None:
     with torch.inference_mode():
-        net(X).sum()
+        output = net.rnn(X)[0]
+    net.head(output.clone()).sum().backward()
+    assert net.head.weight.grad is not None
 
 
 def empty_batch(net: Net) -> None:
