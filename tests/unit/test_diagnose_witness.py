@@ -30,7 +30,7 @@ SERVICES = {
     "    torch.func.jvp(lambda y: net(y).sum(), (x,), (x,))\n",
     "parametrized": "rnn = nn.LSTM(4, 5)\n"
     "torch.nn.utils.parametrizations.weight_norm(rnn, 'weight_hh_l0')\nrnn(x)[0].sum().backward()\n",
-    "data parallel": "nn.DataParallel(Net())(x).sum().backward()\n",
+    "data parallel": "nn.DataParallel(Net(), [0])(x).sum().backward()\n",
     "swa": "from torch.optim.swa_utils import AveragedModel\nAveragedModel(Net()).train()(x).sum().backward()\n",
     "packed": "from torch.nn.utils.rnn import pack_padded_sequence as pack\n"
     "nn.GRU(4, 5)(pack(x, [2, 2, 1]))[0].data.sum().backward()\n",
