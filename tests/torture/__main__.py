@@ -1,8 +1,9 @@
 """``make torture``: runs that are killed again and again, gone on with, and then looked at.
 
-``python -m tests.torture [--kills N] [--rounds N] [--seed N] [--device stub|cpu|both]``. Each round runs a small matrix
-and sends SIGKILL to coordinator, zygote or attempt at seeded instants until it is complete; some rounds also cut the
-journal's last line at a random byte. Prints what it did. Exit code 1 with the seed and the round if anything is wrong.
+``python -m tests.torture [--kills N] [--rounds N] [--first N] [--seed N] [--device stub|cpu|auto]``. Each round runs a
+small matrix and sends SIGKILL to coordinator, zygote or attempt at seeded instants until it is complete; some rounds also
+cut the journal's last line at a random byte. Without ``--device`` each round draws one; ``auto`` is a GPU where there is
+one, else stub and CPU. Prints what it did. Exit code 1 with the seed and the round if anything is wrong.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=10**6, help="stop after so many rounds [no limit]")
     parser.add_argument("--first", type=int, default=1, help="the round to begin with, to see one again [1]")
     parser.add_argument("--seed", type=int, default=0, help="gives every choice and every instant [0]")
-    parser.add_argument("--device", choices=CHOICES, help="[each in turn]")
+    parser.add_argument("--device", choices=CHOICES, help="[drawn for each round]")
     asked = parser.parse_args()
     tally, began = Tally(), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="torture") as folder:
