@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from command import (
     wait_until,
 )
 
+import harness as package
 from harness.matrix.axes import make_variant
 from harness.model import Device, Outcome, Plan, Record, Settings
 from harness.store.journal import Journal, read_records
@@ -32,6 +34,7 @@ axes: {placement: [eval-always, train-always, train-each-epoch]}
 """
 RUN = "run matrix small.yaml --device cpu"
 
+NEEDED = {"HARNESS": HARNESS, "PACKAGE": str(Path(package.__file__).parent), "PYTHON": sys.base_prefix}
 MOUNT = 'mount -t tmpfs -o "size=$1" none "$2"'
 STEPS = """
 set -e
@@ -48,7 +51,7 @@ class Alone:
 
     def run(self, script: str) -> None:
         """Run a shell ``script``; ``step NAME WORDS`` in it runs ``harness WORDS`` in the store."""
-        variables = environment({"HARNESS": HARNESS, "OUT": str(self.out), "STORE": str(self.store)})
+        variables = environment({**NEEDED, "OUT": str(self.out), "STORE": str(self.store)})
         words = ["unshare", "--map-root-user", "--mount", "sh", "-c", STEPS + script]
         end = subprocess.run(words, env=variables, cwd="/", capture_output=True, text=True, check=False, timeout=240)
         assert end.returncode == 0, end.stderr
@@ -126,7 +129,7 @@ def test_a_full_disk_of_mlflow_is_a_caveat_that_a_sync_makes_up_for(alone: Alone
     root.mkdir()
     (root / "small.yaml").write_text(SMALL)
     alone.run(f"""
-        mount -t tmpfs -o size=1m none "$STORE"; head -c 900k /dev/zero >"$STORE/fill"; cd {root}
+        mount -t tmpfs -o size=1m none "$STORE"; head -c 900k /dev/zero >"$STORE/fill"; cd "{root}"
         step run {RUN} --tracking-uri "sqlite:///$STORE/mlflow.db"
         rm "$STORE/fill"; mount -o remount,size=4m "$STORE"
         step sync sync --tracking-uri "sqlite:///$STORE/mlflow.db"
@@ -148,12 +151,16 @@ def test_no_room_for_temporary_files_hurts_no_attempt(alone: Alone) -> None:
     alone.run(f"""
         mount --bind "$OUT" /mnt; mount -t tmpfs none "$STORE"
         cp "$OUT/small.yaml" "$STORE"; mount --bind "$STORE" /srv; OUT=/mnt
-        for full in /tmp /var/tmp /dev/shm; do
-            case "$HARNESS" in $full/*) continue;; esac  # it would be hidden with all that is there
+        TMPDIR=; for full in /tmp /var/tmp /dev/shm; do
+            [ -d $full ] || continue
+            for needed in "$HARNESS" "$PACKAGE" "$PYTHON"; do  # it would be hidden with all that is there
+                case "$needed" in $full/*) continue 2;; esac
+            done
             mount -t tmpfs -o size=4k none $full; head -c 64k /dev/zero >$full/fill 2>/dev/null || true
+            export TMPDIR=$full
         done
-        cd /srv
-        TMPDIR=/dev/shm step run {RUN} --no-tracking
+        test "$TMPDIR"; cd /srv
+        step run {RUN} --no-tracking
         cp -a /srv /mnt/kept
     """)
     assert alone.step("run").code == 0, alone.step("run").err
