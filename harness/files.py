@@ -23,13 +23,14 @@ def store_error(action: str, error: OSError) -> StoreError:
         )
     if error.errno in _FORBIDDEN:
         return StoreError(
-            f"cannot {action}: {_why(error)}",
+            f"cannot {action}: {os_words(error)}",
             "Choose a folder that you may write to with --store DIR (or HARNESS_STORE).",
         )
-    return StoreError(f"cannot {action}: {_why(error)}", "Check the folder, or choose another with --store DIR.")
+    return StoreError(f"cannot {action}: {os_words(error)}", "Check the folder, or choose another with --store DIR.")
 
 
-def _why(error: OSError) -> str:
+def os_words(error: OSError) -> str:
+    """What the system says; the file is for the caller to name, since it may be a temporary one."""
     return (error.strerror or str(error) or type(error).__name__).lower()
 
 

@@ -46,8 +46,14 @@ def show_examination(store: Store, device: str, *, faults: bool, as_json: bool) 
         raise CheckFailedError(
             f"{count} thing{' is' if count == 1 else 's are'} not as {'it has' if count == 1 else 'they have'} to be "
             "on this machine",
-            "Until that is cured, do not trust the outcomes of a run here.",
+            _advice(seen),
         )
+
+
+def _advice(seen: Examination) -> str:
+    if any(finding.differs for finding in seen.findings):
+        return "Until that is cured, do not trust the outcomes of a run here."
+    return "What is missing is said above."  # no fault was told as another one
 
 
 @contextmanager
@@ -135,7 +141,7 @@ def _cell(finding: Finding | None) -> Text:
 
 
 def _closing_lines(seen: Examination) -> Iterator[Text]:
-    """What was tested and where; what was not, and why; and every difference."""
+    """What was tested and where; what was not, and why, unless that is a difference: those stand further down."""
     if seen.findings:
         good = sum(not finding.differs for finding in seen.findings)
         devices = " and ".join(_device_words(device) for device in dict.fromkeys(f.device for f in seen.findings))

@@ -10,8 +10,9 @@ from typing import Self
 
 from harness import stub
 from harness.doctor import pytorch
-from harness.doctor.facts import Fact, State, os_words
+from harness.doctor.facts import Fact, State
 from harness.errors import HarnessError
+from harness.files import os_words
 from harness.launch.local import Executor
 from harness.model import Record
 from harness.quoting import one_line
@@ -30,7 +31,7 @@ class NoExecutor:
 def no_executor(error: Exception) -> NoExecutor:
     """``error`` as a reason."""
     words = os_words(error) if isinstance(error, OSError) else str(error) or type(error).__name__
-    advice = error.advice if isinstance(error, HarnessError) else "See the limits of this process above."
+    advice = error.advice if isinstance(error, HarnessError) else "See the limits of this process, under `machine`."
     return NoExecutor(one_line(words, 400), advice)
 
 

@@ -23,7 +23,7 @@ AFTER_PYTHON = 3
 """Where PyTorch's facts belong among those on software."""
 
 JOURNAL_LIMIT_S = 20.0
-"""A record is synced to the disk three times, which takes a slow one seconds."""
+"""Three records and a plan are synced to the disk, which takes a slow one seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +121,7 @@ def _add_pytorch(seen: Examination, records: dict[str, Record] | NoExecutor) -> 
         version = version_of("torch")
         if version:
             words = f"{version} is installed, but no worker process starts: {records.why}"
-            advice = records.advice or "See the limits below."
-            software_facts.insert(AFTER_PYTHON, warning("PyTorch", words, advice))
+            software_facts.insert(AFTER_PYTHON, warning("PyTorch", words, records.advice))
         return
     software_facts[AFTER_PYTHON:AFTER_PYTHON] = pytorch.build_facts(records)
     listed = [fact for fact in gpu_facts if fact.name != "GPU driver" and fact.state is not State.ABSENT]

@@ -39,11 +39,6 @@ def warning(name: str, text: str, advice: str, value: str | int | float | None =
     return Fact(name, text, State.WARNING, advice, value)
 
 
-def os_words(error: OSError) -> str:
-    """What the system says; the file is for the caller to name, since it may be a temporary one."""
-    return (error.strerror or str(error) or type(error).__name__).lower()
-
-
 def size_words(amount: float) -> str:
     """``1.5 GiB``: bytes in the unit that a person would choose."""
     for unit in ("bytes", "KiB", "MiB", "GiB"):

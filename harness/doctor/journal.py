@@ -10,8 +10,9 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from harness.doctor.facts import Fact, os_words, warning
+from harness.doctor.facts import Fact, warning
 from harness.doctor.places import existing
+from harness.files import os_words
 from harness.model import Device, Outcome, Plan, Record, Settings, Variant
 from harness.store.journal import Journal, read_records
 from harness.store.layout import RunFolder, Store

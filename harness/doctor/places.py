@@ -13,8 +13,9 @@ from contextlib import closing
 from pathlib import Path
 
 from harness.doctor.asking import ask_process
-from harness.doctor.facts import Fact, State, absent, os_words, size_words, warning
+from harness.doctor.facts import Fact, State, absent, size_words, warning
 from harness.errors import HarnessError
+from harness.files import os_words
 from harness.quoting import one_line, public
 from harness.store.connection import check_tracking, sqlite_file
 from harness.store.layout import Store
@@ -97,8 +98,22 @@ def shared_memory_facts(folder: Path = Path("/dev/shm")) -> Iterator[Fact]:
 
 
 def existing(folder: Path) -> Path:
-    """``folder``, or the nearest above it that exists."""
-    return next(place for place in (folder, *folder.parents) if place.exists())
+    """``folder``, or the nearest above it that exists.
+
+    What cannot even be looked at counts as there: whoever then writes to it is told why.
+    """
+    return next(place for place in (folder, *folder.parents) if not _is_absent(place))
+
+
+def _is_absent(path: Path) -> bool:
+    """``Path.exists`` raises for what it may not see, or for a name that is too long."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def tracking_facts(store: Store, limit_s: float = TRACKING_LIMIT_S) -> Iterator[Fact]:
@@ -106,23 +121,30 @@ def tracking_facts(store: Store, limit_s: float = TRACKING_LIMIT_S) -> Iterator[
     name, uri = "MLflow's store", public(store.uri)
     try:
         check_tracking(store)
+        database = sqlite_file(store.uri)
+        fact = None if database is None else _database_fact(database)
     except HarnessError as error:
-        yield warning(name, one_line(str(error), 400), error.advice)
+        fact = warning(name, one_line(str(error), 400), error.advice)
+    except OSError as error:
+        words = f"{store.root} cannot be looked at: {os_words(error)}"
+        fact = warning(name, words, "Choose another place with --store DIR.")
+    if fact is not None:
+        yield fact
         return
-    database = sqlite_file(store.uri)
-    if database is not None:
-        fact = _database_fact(database)
-        if fact is not None:
-            yield fact
-            return
     answer = ask_process([sys.executable, "-P", "-m", "harness.store.reach"], json.dumps(store.uri), limit_s)
     yield _reached(name, uri, answer, limit_s)
 
 
 def _database_fact(database: Path) -> Fact | None:
-    """What is wrong with MLflow's SQLite file, or that it is not there; None where MLflow itself is to be asked."""
+    """What is wrong with MLflow's SQLite file, or that it is not there; None where MLflow itself is to be asked.
+
+    Raises:
+        OSError: it cannot be looked at.
+    """
     name = "MLflow's store"
-    if not database.exists():
+    try:
+        database.stat()
+    except (FileNotFoundError, NotADirectoryError):
         return absent(name, f"{database} is made by the first run")
     try:
         with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True, timeout=5)) as connection:

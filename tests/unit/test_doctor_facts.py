@@ -247,6 +247,52 @@ def test_a_store_that_cannot_be_written_is_a_warning(facts: Callable[[Store], It
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
 
+def unreachable(folder: Path, how: str) -> Path:
+    """A store that cannot even be looked at, and not for want of it."""
+    if how == "too long":
+        return folder / ("x" * 300) / "store"
+    if how == "in circles":
+        (folder / "circle").symlink_to(folder / "circle")
+        return folder / "circle" / "store"
+    if os.geteuid() == 0:
+        pytest.skip("nothing is forbidden to root")
+    (folder / "closed").mkdir(mode=0)
+    return folder / "closed" / "store"
+
+
+UNREACHABLE = {"too long": "name too long", "in circles": "symbolic links", "forbidden": "permission denied"}
+
+
+@pytest.mark.parametrize("how", UNREACHABLE)
+@pytest.mark.parametrize("facts", [places.store_facts, journal.journal_facts, places.tracking_facts])
+def test_a_store_that_cannot_be_looked_at_is_a_warning_that_says_why(
+    facts: Callable[[Store], Iterable[Fact]], how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    fact = next(iter(facts(Store(unreachable(tmp_path, how)))))
+    assert fact.state is State.WARNING
+    assert UNREACHABLE[how] in fact.text
+    assert "--store" in fact.advice
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), OSError(36, "File name too long")])
+def test_what_cannot_be_looked_at_is_not_passed_over(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: OSError
+) -> None:
+    """As for whoever is not root below a folder that is closed to him."""
+    closed, stat = tmp_path / "closed", Path.stat
+
+    def looked_at(path: Path, **options: bool) -> os.stat_result:
+        if path != closed and path.is_relative_to(closed):
+            raise error
+        return stat(path, **options)
+
+    closed.mkdir()
+    monkeypatch.setattr(Path, "stat", looked_at)
+    assert places.existing(closed / "store" / "runs") == closed / "store" / "runs"
+    assert places.existing(tmp_path / "new" / "runs") == tmp_path
+
+
 @pytest.mark.parametrize(
     ("free", "inodes", "state"),
     [(5 << 30, 10**6, State.OK), (1 << 20, 10**6, State.WARNING), (5 << 30, 3, State.WARNING)],

@@ -322,6 +322,16 @@ def test_workers_that_cannot_be_had_are_a_difference_and_no_exception(error: Exc
     what = "the rest of the faults on cpu" if where == "injecting" else "every fault"
     words = {LaunchError: "it died", OSError: "too many open files", MemoryError: "MemoryError"}[type(error)]
     assert difference == f"{what}: not tested: {words}"
+    (untested,) = [one for one in seen.untested if one.wanted]
+    assert untested.advice == ("look" if isinstance(error, LaunchError) else LIMITS)
+
+
+LIMITS = "See the limits of this process, under `machine`."
+
+
+@pytest.mark.usefixtures("quiet")
+def test_the_limits_are_looked_for_where_they_are_shown() -> None:
+    assert LIMITS.split("`")[1] in looked(faults=False).facts
 
 
 def test_a_journal_that_cannot_be_kept_is_a_difference(quiet: dict[str, tuple[Fact, ...]]) -> None:
@@ -367,9 +377,25 @@ def test_differences_are_listed_and_end_in_a_failed_check(
     with pytest.raises(CheckFailedError, match="1 thing is not as it has to be") as failed:
         shown(looked(spoil=on("segfault", Device.STUB, outcome=Outcome.OK)), monkeypatch)
     assert failed.value.exit_code == 1
+    assert "do not trust the outcomes" in failed.value.advice
     out = capsys.readouterr().out
     assert "WRONG  segfault on stub: outcome is 'ok', not 'crash'" in out.splitlines()
     assert "36 of 37 came out" in out
+
+
+@pytest.mark.parametrize(
+    ("device", "core"),
+    [("cuda", Fact("cores", "2")), ("cpu", warning("journal", "none can be kept in /: read-only", "elsewhere"))],
+    ids=["no GPU", "no journal"],
+)
+def test_what_is_missing_casts_no_doubt_on_outcomes(
+    quiet: dict[str, tuple[Fact, ...]], monkeypatch: pytest.MonkeyPatch, device: str, core: Fact
+) -> None:
+    quiet["cores"] = (core,)
+    with pytest.raises(CheckFailedError, match="1 thing is not as it has to be") as failed:
+        shown(looked(device), monkeypatch)
+    assert failed.value.exit_code == 1
+    assert failed.value.advice == "What is missing is said above."
 
 
 @pytest.mark.usefixtures("quiet")
