@@ -54,7 +54,7 @@ def block_line(sample: Sample) -> str:
     )
     steps = "1 step" if sample.steps == 1 else f"{sample.steps} steps"
     parts = {"forward": sample.forward_s, "backward": sample.backward_s, "optimizer": sample.optimizer_s}
-    told = ", ".join(f"{name} {number(1000 * part)}" for name, part in parts.items() if part is not None)
+    told = ", ".join(f"{name} {number(1000 * part / sample.steps)}" for name, part in parts.items() if part is not None)
     said = f"epoch {sample.epoch}, {kind}: {steps} in {number(1000 * seconds)} ms{wall}{each}"
     return f"{said}{f' ({told})' if told else ''}{_machine(sample.machine)}"
 
@@ -101,14 +101,10 @@ def exactness_lines(seen: Exactness) -> Iterator[str]:
 
 
 def number(value: float) -> str:
-    """With as many digits as mean something: whole where it is large, never in powers of ten."""
+    """With as many digits as mean something, and whole where it is large."""
     return f"{value:,.0f}" if abs(value) >= 10 ** (DIGITS - 1) else format_value(float(f"{value:.{DIGITS}g}"))
 
 
 def plain(value: Any) -> str:
     """A field of a record on one line; losses and seconds with the digits that a person compares."""
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    if isinstance(value, bool | int | str):
-        return one_line(format_value(value), 1000)
-    return one_line(str(value), 1000)
+    return f"{value:.6g}" if isinstance(value, float) else one_line(format_value(value), 1000)

@@ -139,17 +139,21 @@ def variant_lines(plan: Plan, variant: Variant, records: tuple[Record, ...]) -> 
             yield f"on {device_words(result.device)}: not-run, there is no record of it"
         for record in result.records:
             yield from record_lines(record, alone=len(result.records) == 1)
-        if any(record.samples or record.exactness for record in result.records):
+        measured = list(measured_lines(result))
+        if measured:
             yield f"what the attempts on {result.device} come to"
-            yield from measured_lines(result)
+            yield from measured
         if result.superseded:
-            yield f"  {result.superseded} earlier attempts were replaced by a retry"
+            attempts = (
+                "1 earlier attempt was" if result.superseded == 1 else f"{result.superseded} earlier attempts were"
+            )
+            yield f"  {attempts} made again; the latest is counted"
     yield from ("", f"run it again, alone:  {_shell(rerun_command(plan, variant))}")
     if placement is not None:
         yield f"reproduce it:         harness repro {variant.key} --run {plan.run} > repro.py"
 
 
-def record_lines(record: Record, *, alone: bool = True) -> Iterator[str]:
+def record_lines(record: Record, *, alone: bool) -> Iterator[str]:
     """Everything that one record holds; which attempt it is of is said unless it is the first, and ``alone``."""
     first = record.replicate + record.attempt == 1
     number = "" if first and alone else f", replicate {record.replicate}, attempt {record.attempt}"

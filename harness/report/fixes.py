@@ -64,7 +64,7 @@ class Fix:
     """Of devices where the error can occur and that ran it."""
     gradients: Mapping[Device, tuple[Judgement, ...]]
     speed: Mapping[Device, Price]
-    """Throughput; of placements that apply no gradient that of forward and backward, where these were timed apart."""
+    """Throughput; of placements that apply no gradient without the optimizer's part, where both sides have it."""
     memory: Mapping[Device, Price]
 
     @cached_property
@@ -243,21 +243,27 @@ Ratios = list[tuple[int, float]]
 
 
 def _speeds(pairs: Sequence[tuple[Result, Result]], placement: Placement) -> list[Ratios]:
-    def seconds(record: Record) -> float | None:
-        if placement.applies:
-            return step_seconds(record)
-        # The parts are timed in fewer blocks than the whole, so most of the number is to come from the whole.
-        whole, update = step_seconds(record), part_seconds(record, "optimizer")
-        return whole if whole is None or update is None else max(whole - update, 0.0)
-
     return [
         [
             (number, base / own)
             for number, record, step in _replicates(result, baseline)
-            if (own := seconds(record)) and (base := seconds(step))
+            for own, base in [_like_with_like(record, step, placement)]
+            if own and base
         ]
         for result, baseline in pairs
     ]
+
+
+def _like_with_like(record: Record, step: Record, placement: Placement) -> tuple[float | None, float | None]:
+    """Seconds of a step of both; what applies no gradient is held against the baseline without the optimizer's part.
+
+    The parts are timed in fewer blocks than the whole, so most of the number is to come from the whole.
+    """
+    own, base = step_seconds(record), step_seconds(step)
+    own_update, base_update = part_seconds(record, "optimizer"), part_seconds(step, "optimizer")
+    if placement.applies or own is None or base is None or own_update is None or base_update is None:
+        return own, base
+    return max(own - own_update, 0.0), max(base - base_update, 0.0)
 
 
 def _memories(pairs: Sequence[tuple[Result, Result]]) -> list[Ratios]:

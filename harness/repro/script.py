@@ -21,7 +21,7 @@ WRITTEN = (
 
 NEEDS_A_GPU = """\
 if not torch.cuda.is_available():
-    raise SystemExit("this needs a GPU, or the stub (see above); PyTorch sees neither")
+    raise SystemExit("no GPU here; the top of this file says how to do without one")
 """.splitlines()
 """Without it the script would end in a traceback about drivers, which reads like the error that it is about."""
 

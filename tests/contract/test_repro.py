@@ -156,7 +156,7 @@ def test_without_a_gpu_a_script_says_in_a_sentence_what_it_needs(tmp_path: Path)
         [sys.executable, str(script)], capture_output=True, text=True, check=False, env=environment, cwd=tmp_path
     )
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "this needs a GPU, or the stub (see above); PyTorch sees neither\n"
+    assert done.stderr == "no GPU here; the top of this file says how to do without one\n"
     assert "# Without a GPU: `harness stub run -- python repro.py`" in script.read_text()
 
 

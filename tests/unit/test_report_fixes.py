@@ -210,6 +210,10 @@ def test_a_gradient_that_is_not_applied_is_compared_without_the_optimizer() -> N
     assert found["eval-cudnn-off-forward"].speed[Device.CPU].ratio == 1
     assert found["eval-before-backward"].speed[Device.CPU].ratio == 1
     assert "1.00x¹" in section(render(plan, records, "md"))
+    # Where one side has no parts, both are taken whole.
+    untold = [replace(r, samples=tuple(replace(s, optimizer_s=None) for s in r.samples)) for r in records]
+    lacking = [u if "placement=eval-cudnn-off-forward," in u.label else r for u, r in zip(untold, records, strict=True)]
+    assert fixes(plan, lacking)["eval-cudnn-off-forward"].speed[Device.CPU].ratio == 2
 
 
 # --- the section

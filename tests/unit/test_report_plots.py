@@ -86,6 +86,14 @@ def test_a_stub_has_no_throughput_and_no_price() -> None:
     assert sorted(drawn(plan, make_records(plan))) == ["outcomes-stub.png", "outcomes-stub.svg"]
 
 
+def test_what_raises_in_a_variant_has_no_bar_as_it_has_no_row(plots: dict[str, bytes]) -> None:
+    name = "eval-cudnn-off-forward"
+    assert name in words(plots["prices-cpu.svg"])
+    index = next(i for i, r in enumerate(RECORDS) if f"cudnn=on,placement={name}" in r.label and r.device == "stub")
+    records = [replace(r, outcome=Outcome.BACKWARD_ERROR) if i == index else r for i, r in enumerate(RECORDS)]
+    assert name not in words(drawn(PLAN, records)["prices-cpu.svg"])
+
+
 def test_a_cpu_has_no_outcome_map_and_says_what_its_prices_are_not(plots: dict[str, bytes]) -> None:
     assert not any(name.startswith("outcomes-cpu") for name in plots)
     assert "a price on a CPU is not a price on a GPU" in words(plots["prices-cpu.svg"])

@@ -109,8 +109,8 @@ def test_what_was_measured_is_read_by_people_not_by_parsers(plan: Plan) -> None:
     for part in (
         "epoch 1, warm-up: 1 step in 12.35 ms; load 0.5\n",
         "epoch 2, in the epoch: 6 steps in 101.2 ms on the device (112.3 ms by the clock on the wall), 16.87 ms each "
-        "(forward 30, backward 60, optimizer 10); load 1.235, CPU 2,596 MHz, GPU 1,980 MHz, at 45 °C, drawing 312.3 W, "
-        "other processes on the GPU: 2, held down by sw-thermal, hw-slowdown\n",
+        "(forward 5, backward 10, optimizer 1.667); load 1.235, CPU 2,596 MHz, GPU 1,980 MHz, at 45 °C, drawing "
+        "312.3 W, other processes on the GPU: 2, held down by sw-thermal, hw-slowdown\n",
         "epoch 3, steady: 19 steps in 50.03 ms, 2.633 ms each\n",
         "weights 1.2e-07, input 3.3e-08",
         "dropout active in: rnn, dropout\n",
@@ -119,6 +119,16 @@ def test_what_was_measured_is_read_by_people_not_by_parsers(plan: Plan) -> None:
         "first_loss     1.37024\n",
     ):
         assert part in said, part
+
+
+def test_what_was_timed_before_an_attempt_failed_comes_to_nothing(plan: Plan) -> None:
+    variant = variant_of(plan, "eval-after-epoch")
+    (record,) = [r for r in make_records(plan) if r.key == variant.key and r.device is Device.CPU]
+    block = Sample(1, 6, 0.1)
+    well = lines(plan, variant, replace(record, samples=(block,)))
+    failed = lines(plan, variant, replace(record, samples=(block,), outcome=Outcome.ERROR))
+    assert "what the attempts on cpu come to\n  " in well
+    assert "what the attempts on cpu come to" not in failed
 
 
 def test_replicates_are_told_apart_and_summed_up(plan: Plan) -> None:

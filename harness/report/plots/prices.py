@@ -38,7 +38,8 @@ ROW, BELOW = 0.28, 0.5
 
 def prices(evidence: Evidence, device: Device) -> tuple[Figure, str] | None:
     """A bar per fix that does not raise and has a price on ``device``; None where there is none."""
-    fixes = {f.placement.name: f for table in evidence.fixes for f in table.fixes if device in f.speed}
+    every = (fix for table in evidence.fixes for fix in table.fixes if fix.advice is not Advice.RAISES)
+    fixes = {fix.placement.name: fix for fix in every if device in fix.speed}
     rows = _rows(list(fixes.values()))
     if not device.computes or not fixes:
         return None

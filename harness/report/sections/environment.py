@@ -49,11 +49,17 @@ def _settings(plan: Plan) -> str:
             f"as the program has it; deadline {s.deadline:g} s; "
             f"{text.count(s.replicates, 'replicate')} on devices that compute"
         )
+    timed = (
+        f"{text.count(s.timed_blocks, 'timed block')} of about {s.block_ms:g} ms"
+        if s.timed_blocks
+        else "no timed blocks"
+    )
     return (
         f"{text.count(s.epochs, 'epoch')} of {text.count(s.steps, 'step')}, "
         f"{text.count(s.evaluation_steps, 'evaluation step')} after each; warm-up: the first "
         f"{text.count(s.warmup_epochs, 'epoch')}; learning rate {s.learning_rate:g}, seed {s.seed}, "
-        f"deadline {s.deadline:g} s; {text.count(s.replicates, 'replicate')} where time is taken"
+        f"deadline {s.deadline:g} s; {text.count(s.replicates, 'replicate')} where time is taken, with {timed} "
+        "after the epochs"
     )
 
 

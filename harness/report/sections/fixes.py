@@ -120,7 +120,7 @@ def _raised(fix: Fix) -> str:
 def _notes(evidence: Evidence, tables: list[Table]) -> str:
     every = [fix for table in tables for fix in table.fixes]
     lines = [f"*{advice}* - {MEANINGS[advice]}" for advice in _in_tables(every)]
-    priced = [fix for fix in every if fix.speed]
+    priced = [fix for fix in every if fix.speed and fix.advice is not Advice.RAISES]
     if any("¹" in marks(fix) for fix in priced):
         lines.append("¹ applies no gradient: both sides without the optimizer's part, where that was timed apart.")
     if any("²" in marks(fix) for fix in priced):

@@ -101,7 +101,10 @@ def _legend(rows: pd.DataFrame) -> str:
     present = set(rows["outcome"])
     words = [sentence for outcome, sentence in LEGEND.items() if outcome.value in present]
     words += ["`(!)`: not as predicted, see below"] if rows["odd"].any() else []
-    return f"In words - {'; '.join(words)}. *Predicted* is what the rule says of a forward that takes the cuDNN path."
+    return (
+        f"In words - {'; '.join(words)}. *Predicted*: with cuDNN on, what the rule says of a forward that takes the "
+        "cuDNN path; with cuDNN off there is none."
+    )
 
 
 def _mixed(evidence: Evidence, rows: pd.DataFrame) -> str:

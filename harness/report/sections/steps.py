@@ -50,7 +50,7 @@ def _caption(evidence: Evidence, device: Device) -> str:
     pooled = [name for name in evidence.varying if name not in ("cell", "bidirectional", "cudnn")]
     over = f" ({text.listed(f'`{name}`' for name in pooled)} taken together)" if pooled else ""
     return (
-        f"What a plain train step takes on `{device}`, by the placements that change nothing within it: medians over "
-        f"attempts, then over variants{over}. Forward, backward and optimizer are in ms. The very first step pays for "
-        "what is set up only once."
+        f"What a plain train step takes on `{device}`, by the placements whose steps do the same work (at most they "
+        f"switch modes besides): medians over attempts, then over variants{over}. Forward, backward and optimizer are "
+        "in ms. The very first step pays for what is set up only once."
     )
