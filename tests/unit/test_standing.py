@@ -186,8 +186,16 @@ def test_what_others_wrote_steers_no_terminal(tmp_path: Path, main: Any) -> None
     hostile = replace(PLAN, matrix="evil\x1b[31m\nname")
     folder = kept(tmp_path, [], hostile)
     append_sitting(folder, Sitting(2, "now", ("a\x1b[31m", "b\nc"), {}, {}, ("torch \x1b[2J, now\n2",)))
-    for words in ((), ("--all",)):
-        assert "\x1b" not in main("status", *words).out
+    shown = {
+        (): ("evil\\x1b[31m name, planned", "sitting 2, now: a\\x1b[31m b c\n", "sitting 1: torch \\x1b[2J, now 2\n"),
+        ("--all",): ("  evil\\x1b[31m name  ",),
+    }
+    for words, texts in shown.items():
+        told = main("status", *words)
+        assert (told.code, told.err) == (0, "")
+        assert "\x1b" not in told.out
+        for text in texts:
+            assert text in told.out
 
 
 @pytest.mark.parametrize(
