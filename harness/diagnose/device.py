@@ -11,10 +11,19 @@ from pathlib import Path
 from harness import stub
 from harness.errors import DeviceUnavailableError, StubUnavailableError
 from harness.model import Device
+from harness.stub.environment import MARKER
 
 _NODES = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
 _HIDDEN = dict.fromkeys(("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"), "")
 _PATIENCE_S = 120
+
+# The stub would pass for a GPU: as everywhere, its environment and its device's name tell it.
+_SEES_GPU = f"""
+import os, sys, torch
+cuda = torch.cuda
+real = {MARKER!r} not in os.environ and cuda.is_available() and "stub" not in cuda.get_device_name().lower()
+sys.exit(0 if real else 9)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +43,12 @@ def choose(choice: str, base: Mapping[str, str]) -> Place:
     """
     match choice:
         case Device.CPU:
-            return Place(Device.CPU, dict(base) | _HIDDEN)
+            return _cpu(base)
         case Device.STUB:
             return Place(Device.STUB, stub.ensure().environment(base))
         case Device.CUDA:
+            if MARKER in base:
+                raise _behind_the_stub("what PyTorch sees here is the stub, not a GPU")
             if not _sees_gpu(base):
                 raise DeviceUnavailableError(
                     "PyTorch sees no GPU here.", "Use --device stub or cpu; `nvidia-smi` says what the driver sees."
@@ -49,14 +60,25 @@ def choose(choice: str, base: Mapping[str, str]) -> Place:
         return Place(Device.STUB, stub.ensure().environment(base))
     except StubUnavailableError as error:
         reason = f"There is no GPU, and no stub device ({error} {error.advice}), so this was seen on the CPU."
-        return Place(Device.CPU, dict(base) | _HIDDEN, (reason,))
+        return _cpu(base, reason)
+
+
+def _cpu(base: Mapping[str, str], *notes: str) -> Place:
+    if MARKER in base:
+        raise _behind_the_stub("the stub stands in front of PyTorch here, so this would be no plain run on the CPU")
+    return Place(Device.CPU, dict(base) | _HIDDEN, notes)
+
+
+def _behind_the_stub(sentence: str) -> DeviceUnavailableError:
+    return DeviceUnavailableError(sentence, "Run it without `harness stub run`, or with --device stub.")
 
 
 def _sees_gpu(base: Mapping[str, str]) -> bool:
-    question = "import sys, torch; sys.exit(0 if torch.cuda.is_available() else 9)"
+    if MARKER in base:
+        return False
     try:
         answer = subprocess.run(
-            [sys.executable, "-I", "-c", question],
+            [sys.executable, "-I", "-c", _SEES_GPU],
             env=dict(base),
             capture_output=True,
             check=False,
