@@ -11,7 +11,7 @@ from harness.diagnose.facts import Fact
 from harness.diagnose.findings import Cure
 from harness.diagnose.handles import Handle, handle_of, import_edits, own_place
 from harness.diagnose.restoring import restore_mode
-from harness.diagnose.source import Fork, Loop, Spot, assigns, called_name, first_line, fork
+from harness.diagnose.source import Fork, Loop, Spot, assigns, called_name, first_line
 from harness.diagnose.training import where_it_trains
 
 _WANT_TRAIN = (patterns.AFTER_EPOCH, patterns.BY_HELPER, patterns.BEFORE_BACKWARD)
@@ -90,7 +90,7 @@ def _train_first(fact: Fact) -> Cure:
 
 def _switches_in_the_same_lines(fact: Fact, handle: Handle, target: ast.stmt) -> bool:
     """Whether a line before that of ``target`` would come before the switch to eval mode, which would undo it."""
-    parting = fork(fact.switch.chain, patterns.entry_chain(fact)) if fact.switch else None
+    parting = patterns.parting_of(fact)
     if parting is None or parting.right != handle.spot.place or target in Spot(parting.left).statements:
         return False
     first, last, _ = handle.spot.whole_lines(target)
@@ -125,7 +125,7 @@ def _eval_right_before(handle: Handle, target: ast.stmt) -> tuple[int, int] | No
 def _top(fact: Fact, handle: Handle) -> tuple[ast.stmt, str]:
     """The statement before which ``train()`` goes: the outermost loop around the forward where nobody switches back."""
     spot = handle.spot
-    parting = fork(fact.switch.chain, patterns.entry_chain(fact)) if fact.switch else None
+    parting = patterns.parting_of(fact)
     here = parting is not None and (parting.right.file, parting.right.starts) == (spot.place.file, spot.place.starts)
     switch = Spot(parting.left) if parting is not None and here else None
     free = _free_loops(fact, handle, parting, switch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from harness.diagnose.facts import Chain, Fact
-from harness.diagnose.source import Spot, fork, shares_loop
+from harness.diagnose.source import Fork, Spot, fork, shares_loop
 
 AFTER_EPOCH, BY_HELPER = "eval-after-epoch", "eval-by-helper"
 REUSED, BEFORE_BACKWARD = "eval-output-reused", "train-before-backward"
@@ -86,6 +86,11 @@ def entry_chain(fact: Fact) -> Chain:
     return fact.chain[fact.entry :]
 
 
+def parting_of(fact: Fact) -> Fork | None:
+    """Where the switch to eval mode and the call of the root module part; None where nothing joins them."""
+    return fork(fact.switch.chain, entry_chain(fact)) if fact.switch else None
+
+
 def _mixed(fact: Fact) -> bool:
     """Whether the same function made a forward in train mode for the same backward."""
     if fact.seen.input_grad:
@@ -99,7 +104,7 @@ def _left_in_eval(fact: Fact) -> str:
     """A validation after an epoch, or a helper between two steps: by the loops around both."""
     if fact.switch is None:
         return AFTER_EPOCH
-    parting = fork(fact.switch.chain, entry_chain(fact))
+    parting = parting_of(fact)
     if parting is None:
         again = not fact.seen.trained_here and _trained_from_elsewhere(fact)
         return AFTER_EPOCH if again else BY_HELPER

@@ -9,7 +9,7 @@ from harness.diagnose.edits import Edit, EditAction
 from harness.diagnose.facts import Fact, Place
 from harness.diagnose.findings import Cure
 from harness.diagnose.handles import own_place, plain
-from harness.diagnose.source import Spot, assigns, first_line, fork
+from harness.diagnose.source import Spot, assigns, first_line
 
 _NOTED = "was_training"
 
@@ -35,7 +35,7 @@ def restore_mode(fact: Fact) -> Cure | None:
 def _helpers_line(fact: Fact) -> Place | None:
     if fact.switch is None or fact.switch.how == "copied":
         return None
-    parting = fork(fact.switch.chain, patterns.entry_chain(fact))
+    parting = patterns.parting_of(fact)
     # Without a common function the two ran in different threads, or the forward was called back by PyTorch.
     returned = bool(parting.left_deeper) if parting else not patterns.entry_chain(fact)
     return own_place(fact.switch.chain) if returned else None

@@ -18,10 +18,9 @@ from harness.diagnose.findings import Diagnosis, Exit
 from harness.diagnose.limits import ended_unseen, limits
 from harness.diagnose.reading import findings_of
 from harness.errors import HarnessError, UsageError
-from harness.stub.process import signals_passed_on
+from harness.stub.process import SIGNALLED, signals_passed_on
 
 _STARTUP = Path(__file__).with_name("startup")
-_SIGNALLED = 128
 
 
 def diagnose(command: Sequence[str], device: str = "auto") -> Diagnosis:
@@ -92,4 +91,4 @@ def _exit(status: int, exception: str | None) -> Exit:
         name = signal.Signals(-status).name
     except ValueError:
         name = f"signal {-status}"
-    return Exit(_SIGNALLED - status, signal=name, exception=exception)
+    return Exit(SIGNALLED - status, signal=name, exception=exception)

@@ -15,7 +15,7 @@ def where_it_trains(fact: Fact) -> Handle | None:
 
     None where the lines that are left to act on are also called by what has to stay in eval mode.
     """
-    parting = fork(fact.switch.chain, patterns.entry_chain(fact)) if fact.switch else None
+    parting = patterns.parting_of(fact)
     found = list(handles(fact, inwards=False))
     if parting is None:
         return found[0] if found else None

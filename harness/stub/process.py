@@ -19,8 +19,8 @@ from harness.stub.build import ensure
 NOTICE = "on the stub no kernel runs and every result is zero: errors are real, losses and other numbers are not"
 """What whoever runs a program of theirs on the stub has to know before they read its output."""
 
-# What a shell reports for a command that a signal ended.
-_SIGNALLED = 128
+SIGNALLED = 128
+"""What a shell adds to the number of the signal that ended a command."""
 
 
 def run(
@@ -38,7 +38,7 @@ def run(
     with signals_passed_on(process):
         started()
         code = process.wait()
-    return code if code >= 0 else _SIGNALLED - code
+    return code if code >= 0 else SIGNALLED - code
 
 
 def _advice(argv: Sequence[str]) -> str:
