@@ -15,7 +15,7 @@ from harness.diagnose.facts import Place
 from harness.diagnose.findings import Diagnosis, Finding, Kind
 from harness.diagnose.patterns import NOT_RESTORED
 from harness.diagnose.source import source_of
-from harness.errors import UsageError
+from harness.errors import HarnessError, StoreError, UsageError
 from harness.files import write_whole
 from harness.quoting import clean
 
@@ -30,7 +30,11 @@ _WITHOUT_HARNESS = "`with torch.backends.cudnn.flags(enabled=False):` around the
 
 def check_target(path: str | None) -> None:
     """Refuse a place for the JSON that cannot be written to, before anything runs."""
-    if path not in (None, "-") and not Path(path).absolute().parent.is_dir():
+    if path in (None, "-"):
+        return
+    if Path(path).is_dir():
+        raise UsageError(f"{path} is a folder", "Name a file in it.")
+    if not Path(path).absolute().parent.is_dir():
         raise UsageError(f"there is no folder for {path}", "Make it first, or name another file.")
 
 
@@ -44,7 +48,14 @@ def show_diagnosis(diagnosis: Diagnosis, path: str | None) -> None:
         if path == "-":
             click.echo(text)
         else:
-            write_whole(Path(path), text + "\n")
+            _write(Path(path), text + "\n")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        write_whole(path, text)
+    except StoreError as error:  # whose advice is of a store
+        raise HarnessError(str(error), "Name another file with --json.") from error
 
 
 def lines_of(diagnosis: Diagnosis) -> Iterator[str]:
@@ -61,9 +72,9 @@ def lines_of(diagnosis: Diagnosis) -> Iterator[str]:
 
 def _headline(diagnosis: Diagnosis) -> str:
     if not diagnosis.forwards and diagnosis.ended_unseen:
-        return f"an error of an RNN that was not seen, on {device_words(diagnosis.device)}; no other RNN ran."
+        return f"an error of an RNN that was not seen, on {device_words(diagnosis.device)}; no other was seen to run."
     if not diagnosis.forwards:
-        return f"no RNN ran, on {device_words(diagnosis.device)}, so there is nothing to say."
+        return f"no RNN was seen to run, on {device_words(diagnosis.device)}, so there is nothing to say."
     counts = {kind: sum(one.kind is kind for one in diagnosis.findings) for kind in Kind}
     found = ", ".join(_many(count, *_WORDS[kind].split(" ", 1)) for kind, count in counts.items() if count)
     by_cudnn = "that cuDNN ran" if diagnosis.on_gpu else "that cuDNN would run on a GPU"
@@ -154,22 +165,19 @@ def _edit_lines(edit: Edit) -> Iterator[str]:
     lines = source_of(edit.file).lines
     line = lines[edit.line - 1] if 0 < edit.line <= len(lines) else ""
     indent = line[: len(line) - len(line.lstrip())]
-    code = [f"        + {indent}{one}" for one in edit.code.splitlines()]
+    code = [f"        + {indent}{one}" for one in edit.code.split("\n")]
     yield f"  at {edit.file}:{edit.line}"
     match edit.action:
         case EditAction.INSERT_BEFORE:
             yield from code
             yield f"  {edit.line:5} | {line}"
-        case EditAction.INSERT_AFTER:
-            yield f"  {edit.line:5} | {line}"
-            yield from code
         case EditAction.REPLACE:
             yield f"        - {line}"
             yield from code
         case EditAction.WRAP:
             yield from code
             yield from (f"  {number:5} |     {lines[number - 1]}" for number in _some(edit.line, edit.last))
-            yield from (f"        + {indent}{one}" for one in (edit.end or "").splitlines())
+            yield from (f"        + {indent}{one}" for one in (edit.end.split("\n") if edit.end else ()))
 
 
 def _some(first: int, last: int) -> list[int]:

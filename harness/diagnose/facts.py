@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 VARIABLE = "HARNESS_DIAGNOSE"
-"""Names the folder in which the watched process leaves its notes."""
+"""Holds JSON: the ``folder`` in which the watched process leaves its notes, and the ``pythonpath`` to put back."""
 
 NOTES = "notes.jsonl"
 COUNTS = "counts"
@@ -29,8 +29,8 @@ class Count(IntEnum):
     FORKED_FORWARDS = 4
     """Forwards in processes that the program forked, of which nothing else is known."""
     GPU_FORWARDS = 5
-    EVAL_GRAPHS = 6
-    """Forwards in eval mode that left a graph through cuDNN."""
+    DROPPED = 6
+    """Facts that were not written down, since there were ``MOST_FACTS`` before."""
     SPAWNED = 7
     """Processes that the program had multiprocessing spawn, DataLoader workers aside; nothing else is known of them."""
     TIMES = 8

@@ -44,11 +44,14 @@ def limits(found: Collected, device: Device) -> tuple[str, ...]:
             "before the forwards that train, or cuDNN turned off around a forward in eval mode."
         )
     elif not found.count(Count.FORWARDS):
-        notes.append("No nn.RNN, nn.LSTM or nn.GRU ran (the *Cell classes, which cuDNN never runs, are not counted).")
-    if len(found.facts) == MOST_FACTS:
-        notes.append(f"Only the first {MOST_FACTS} findings are told.")
+        notes.append(
+            "No nn.RNN, nn.LSTM or nn.GRU ran in the script's own process (the *Cell classes, which cuDNN never runs, "
+            "are not counted)."
+        )
+    if found.count(Count.DROPPED):
+        notes.append(f"More was found than the {MOST_FACTS} things that are written down; the rest is not told.")
     if found.count(Count.FORKED_FORWARDS):
-        notes.append("RNNs ran in processes that the script forked too; those are not watched.")
+        notes.append("RNNs ran in processes that the script forked; those are not watched.")
     if found.count(Count.SPAWNED):
         notes.append("The script spawned processes (multiprocessing); whether RNNs ran in those was not seen.")
     return (*notes, *(_of_stub(found) if device is Device.STUB else ()))

@@ -15,7 +15,8 @@ _SUMMARIES = {
     patterns.THEN_USE: "a gradient of a network in eval mode, and an optimizer applies it (dynamic evaluation, "
     "test-time training, or train() forgotten)",
     patterns.NOT_RESTORED: "a line that trained in train mode goes on training in eval mode: no device raises, since "
-    "cuDNN is off, but dropout and batch statistics are off as well",
+    "cuDNN does not run it (turned off, an empty batch, or a dtype that it does not take), but dropout and batch "
+    "statistics are off as well",
     "train-in-forward": "train() is called inside forward(), and undoes every eval(): never an error, always wrong in "
     "inference",
     "frozen-dropout-on": "no weight of the RNN is trained, but it is in train mode and its own dropout is on: what it "

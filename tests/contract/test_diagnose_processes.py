@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.contract.command import Ended, assert_sentence_and_advice, environment, harness, started
+from harness.stub import NOTICE
+from tests.contract.command import HARNESS, Ended, assert_sentence_and_advice, environment, harness, started
 
 CPU = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
 SAYS = "\nharness diagnose: "
@@ -170,7 +171,10 @@ def test_what_runs_in_a_forked_process_is_told_to_be_unseen(tmp_path: Path) -> N
     ended, diagnosis = diagnosed("script.py", cwd=tmp_path)
     assert ended.code == 0
     assert (diagnosis["forwards"], diagnosis["findings"]) == (0, [])
-    assert any("processes that the script forked" in note for note in diagnosis["notes"])
+    assert "\nharness diagnose: no RNN was seen to run, on cpu" in ended.err
+    own, forked = diagnosis["notes"]
+    assert own.startswith("No nn.RNN, nn.LSTM or nn.GRU ran in the script's own process ")
+    assert forked == "RNNs ran in processes that the script forked; those are not watched."
 
 
 SPAWNS = """
@@ -234,7 +238,7 @@ def test_what_ends_the_command_ends_the_script_and_is_told(tmp_path: Path, numbe
         (os.killpg if number is signal.SIGINT else os.kill)(process.pid, number)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 128 + number
-    assert "harness diagnose: no RNN ran" in err
+    assert "harness diagnose: no RNN was seen to run, on cpu" in err
     assert ("KeyboardInterrupt" in err) is (number is signal.SIGINT)
 
 
@@ -257,6 +261,23 @@ def test_on_the_stub_the_error_is_pytorchs_own(tmp_path: Path) -> None:
     (finding,) = diagnosis["findings"]
     assert (finding["kind"], finding["path"]) == ("error", "cudnn")
     assert not any("--device cpu" in note for note in diagnosis["notes"])
+
+
+@pytest.mark.parametrize("choice", ["cuda", "cpu", "auto"])
+def test_behind_the_stub_only_the_stub_is_told(tmp_path: Path, choice: str) -> None:
+    (tmp_path / "script.py").write_text(EVAL_BACKWARD.replace(".eval()", ".eval().cuda()").replace("3)", "3).cuda()"))
+    path = tmp_path / "diagnosis.json"
+    words = ("diagnose", "--device", choice, "--json", path, "script.py")
+    ended = harness("stub", "run", "--", HARNESS, *words, cwd=tmp_path)
+    notice, _, rest = ended.err.partition("\n")
+    if notice != f"harness: {NOTICE}":
+        pytest.skip(ended.err)
+    if choice != "auto":
+        assert (ended.code, ended.out, path.exists()) == (2, "", False)
+        assert_sentence_and_advice(rest, "the stub")
+        return
+    diagnosis = json.loads(path.read_text())
+    assert (ended.code, diagnosis["device"], diagnosis["findings"][0]["kind"]) == (1, "stub", "error")
 
 
 @pytest.mark.parametrize(
@@ -291,6 +312,7 @@ def test_without_a_compiler_it_falls_back_to_the_cpu_and_says_so(tmp_path: Path)
         (("absent.py",), "there is no script absent.py"),
         (("python", "train.py"), "without the interpreter"),
         (("folder",), "a folder without a __main__.py"),
+        (("--json", "folder", "script.py"), "folder is a folder"),
         (("--json", "absent/x.json", "script.py"), "there is no folder for absent/x.json"),
         (("--divice", "cpu", "script.py"), "No such option"),
         ((), "Missing argument"),

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from harness.console.diagnosed import lines_of, show_diagnosis
+from harness.console.diagnosed import check_target, lines_of, show_diagnosis
 from harness.diagnose.facts import Count
 from harness.diagnose.findings import Diagnosis, Exit, Finding
 from harness.diagnose.reading import findings_of
-from harness.errors import StoreError
+from harness.errors import HarnessError, StoreError, UsageError
 from harness.model import Device
 from tests.watched import findings, seen
 
@@ -29,6 +29,11 @@ for epoch in range(3):
         net(batch).sum().backward()  # \x1b[31m red
     validate(net)
 """
+
+
+UNSEEN = (
+    "an error of an RNN that was not seen, on cpu (where no forward takes the cuDNN path); no other was seen to run."
+)
 
 
 def diagnosis(found: tuple[Finding, ...] = (), **changes: Any) -> Diagnosis:
@@ -59,8 +64,8 @@ def test_a_finding_reads_like_a_compilers_message(tmp_path: Path, capsys: pytest
     ("changes", "words"),
     [
         ({}, "nothing wrong; saw 9 RNN forwards"),
-        ({"forwards": 0}, "no RNN ran"),
-        ({"forwards": 0, "ended_unseen": True}, "an error of an RNN that was not seen, on cpu"),
+        ({"forwards": 0}, "no RNN was seen to run, on cpu"),
+        ({"forwards": 0, "ended_unseen": True}, UNSEEN),
         ({"ended_unseen": True}, "an error of an RNN that was not seen; saw 9 RNN forwards"),
         (
             {"forwards": 1, "cudnn_forwards": 1, "backwards": 1},
@@ -138,5 +143,15 @@ def test_no_summary_refers_to_another(tmp_path: Path) -> None:
 
 
 def test_json_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    with pytest.raises(StoreError):
+    with pytest.raises(HarnessError, match="cannot write") as info:
         show_diagnosis(diagnosis(), str(tmp_path))
+    assert info.value.advice == "Name another file with --json."
+    assert not isinstance(info.value, StoreError)
+
+
+@pytest.mark.parametrize(("name", "words"), [("", "is a folder"), ("absent/d.json", "there is no folder for")])
+def test_json_that_cannot_be_written_is_told_before_anything_runs(tmp_path: Path, name: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        check_target(str(tmp_path / name))
+    for fine in (None, "-", str(tmp_path / "d.json")):
+        check_target(fine)

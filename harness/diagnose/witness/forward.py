@@ -69,7 +69,7 @@ class Forward:
     @property
     def what(self) -> tuple[int, Key, Chain]:
         """What tells it from forwards that are another finding: the RNN, the lines that called, those that switched."""
-        return id(self.history), self.standing.key, self.switched.fact.chain if self.switched else ()
+        return self.history.number, self.standing.key, self.switched.fact.chain if self.switched else ()
 
     def fact(self, number: int, what: str, seen: Seen) -> Fact:
         """The fact that this forward comes to."""

@@ -69,6 +69,8 @@ class Lineage:
 class History:
     """What is known of one RNN."""
 
+    number: int = field(default_factory=itertools.count(1).__next__)
+    """Tells it from every other, also from one that has gone, whose ``id`` may be given again."""
     lineage: Lineage = field(default_factory=Lineage)
     forwards: int = 0
     backwards: int = 0

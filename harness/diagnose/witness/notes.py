@@ -24,6 +24,7 @@ class Notes:
         with (folder / COUNTS).open("r+b") as counts:
             self._counts = memoryview(mmap.mmap(counts.fileno(), 0)).cast("Q")
         self._lock = threading.Lock()
+        self._dropped: set[int] = set()
 
     def forked(self) -> None:
         """This process was forked: another thread may have held the lock, and is not here to let it go."""
@@ -43,10 +44,17 @@ class Notes:
         """Leave a fact; one of the same number takes the place of an earlier one."""
         if fact.number < MOST_FACTS:
             self._line({"fact": asdict(fact)})
+        elif fact.number not in self._dropped:
+            self._dropped.add(fact.number)
+            self.add(Count.DROPPED)
 
     def withdraw(self, number: int) -> None:
         """A fact turned out not to be one."""
-        self._line({"withdrawn": number})
+        if number < MOST_FACTS:
+            self._line({"withdrawn": number})
+        elif number in self._dropped:
+            self._dropped.discard(number)
+            self.add(Count.DROPPED, by=-1)
 
     def ended_by(self, kind: str, message: str) -> None:
         """Leave the exception that ends the program."""

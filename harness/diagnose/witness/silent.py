@@ -27,12 +27,13 @@ class Silent:
         self._notes, self._histories, self._arrivals = notes, histories, arrivals
         self._changed: set[int] = set()
         self._fine: set[Hashable] = set()
+        self._told: set[Hashable] = set()
 
-    def drops_out(self, forward: Forward, *, frozen: bool) -> None:
+    def drops_out(self, forward: Forward) -> None:
         """A forward ran with the RNN's own dropout on: wrong where no weight of it was ever to be trained."""
-        history = forward.history
+        history, frozen = forward.history, forward.seen.frozen
         if frozen and not history.ever_trainable:
-            number, new = self._arrivals.number(("frozen", id(history)))
+            number, new = self._arrivals.number(("frozen", history.number))
             history.frozen_fact = number
             if new:
                 self._notes.write(forward.fact(number, "frozen-dropout", forward.seen))
@@ -46,10 +47,13 @@ class Silent:
 
         Nothing is wrong with that if an optimizer trains the RNN.
         """
-        what = ("rest-eval", id(forward.history), forward.standing.key)
-        if what in self._fine or surroundings.holds_any(surroundings.optimizers(), rnn):
+        what = ("rest-eval", forward.history.number, forward.standing.key)
+        if what in self._fine:
+            return
+        if what not in self._told and surroundings.holds_any(surroundings.optimizers(), rnn):
             self._fine.add(what)
             return
+        self._told.add(what)
         number, new = self._arrivals.number(what)
         if new:
             self._notes.write(forward.fact(number, "rest-eval", forward.seen))
@@ -75,7 +79,7 @@ class Silent:
             return
         history.forced = None
         line = forced.switched.fact.chain[0]
-        number, new = self._arrivals.number(("train-in-forward", line.file, line.line, id(history)))
+        number, new = self._arrivals.number(("train-in-forward", line.file, line.line, history.number))
         if not new and (not forced.changed or number in self._changed):
             return
         if forced.changed:

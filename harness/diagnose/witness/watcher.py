@@ -15,7 +15,6 @@ import torch
 from torch import Tensor, nn
 
 from harness.diagnose.facts import Chain, Count, SwitchFact
-from harness.diagnose.witness import surroundings
 from harness.diagnose.witness.arrivals import Arrivals, Gradients
 from harness.diagnose.witness.copies import Copies
 from harness.diagnose.witness.forward import (
@@ -144,13 +143,12 @@ class Watcher:
         place = place_of_mode(tuple(arguments))
         drops_out = training and arguments[place - 1] > 0 and arguments[place - 2] > 1
         if drops_out:
-            self._silent.drops_out(self._complete(forward, stack, rnn), frozen=surroundings.frozen(rnn))
+            self._silent.drops_out(self._complete(forward, stack, rnn))
         if not graph:
             self._ran_without_graph(forward, stack, rnn)
         elif training:
             self._ran_in_train(forward, stack, rnn, nodes, alone=drops_out and not forced)
         else:
-            self.notes.add(Count.EVAL_GRAPHS, by=int(raises))
             mark(self._complete(forward, stack, rnn), nodes)
             _on_gradient(nodes, functools.partial(self._arrived_in_eval, forward))
 
