@@ -15,22 +15,17 @@ from typing import Any
 
 from harness.doctor.asking import ask_process
 from harness.doctor.facts import Fact, absent, size_words, warning
+from harness.gpus import has_amd, has_nvidia
 
 LIMIT_S = 20.0
 """A driver that was not loaded yet takes some seconds for each GPU."""
 
-DEVICE_FILES = (Path("/dev/nvidiactl"), Path("/dev/dxg"))
-AMD_DEVICE, AMD_VERSION = Path("/dev/kfd"), Path("/sys/module/amdgpu/version")
-
-
-def is_there() -> bool:
-    """Whether the kernel has a GPU's device, whatever may be wrong with it."""
-    return any(file.exists() for file in (*DEVICE_FILES, AMD_DEVICE))
+AMD_VERSION = Path("/sys/module/amdgpu/version")
 
 
 def driver_facts(limit_s: float = LIMIT_S) -> Iterator[Fact]:
     """The driver and every GPU that it lists."""
-    if AMD_DEVICE.exists():
+    if has_amd():
         with suppress(OSError):
             yield Fact("AMD driver", AMD_VERSION.read_text().strip())
     answer = ask_process([sys.executable, "-P", "-m", "harness.doctor.driver"], "", limit_s)
@@ -43,7 +38,7 @@ def driver_facts(limit_s: float = LIMIT_S) -> Iterator[Fact]:
     except ValueError:
         yield warning("GPU driver", "whoever asked it died", "`nvidia-smi` may say why.")
         return
-    yield from facts_of(said, present=any(file.exists() for file in DEVICE_FILES))
+    yield from facts_of(said, present=has_nvidia())
 
 
 def facts_of(said: dict[str, Any], *, present: bool) -> Iterator[Fact]:
@@ -51,7 +46,7 @@ def facts_of(said: dict[str, Any], *, present: bool) -> Iterator[Fact]:
     if "error" in said:
         if present:
             advice = "The kernel has its devices, so it is installed: `nvidia-smi` says more."
-            yield warning("GPU driver", f"NVIDIA's driver does not answer: {said['error']}", advice)
+            yield warning("GPU driver", f"NVIDIA's driver was not heard: {said['error']}", advice)
         else:
             yield absent("GPU driver", f"no NVIDIA driver ({said['error']})")
         return

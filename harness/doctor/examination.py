@@ -13,6 +13,7 @@ from harness.doctor.injection import Finding, Injector
 from harness.doctor.known import BACKWARD, QUICK, REAL, STALLED, Fault
 from harness.doctor.software import version_of
 from harness.errors import HarnessError
+from harness.gpus import has_gpu
 from harness.launch.local import Executor, LocalExecutor
 from harness.model import Device, Record
 from harness.store.layout import Store
@@ -74,7 +75,7 @@ def examine(
         say("starting PyTorch")
         bench.open_base()  # first, since it takes longest
         inquiries = {group: [Inquiry.start(one) for one in ones] for group, ones in questions(store).items()}
-        if faults and (device == Device.STUB or (device == "auto" and not driver.is_there())):
+        if faults and (device == Device.STUB or (device == "auto" and not has_gpu())):
             bench.open_stub(_facts_of(inquiries.get("software", ()), "stub"))
         records = bench.ask_pytorch()
         say("asking about the machine")
@@ -160,13 +161,13 @@ class Target:
 def targets(seen: Examination, device: str, bench: Bench, sees_gpu: bool) -> Iterator[Target]:
     """The devices in the order in which they are tested; what cannot be is entered as untested.
 
-    A CPU is always needed, to show that what raises elsewhere does not raise there; it gets the other faults where a
-    run would use it too.
+    ``auto`` takes a GPU where a run would: where the kernel has one and PyTorch sees it. A CPU is always needed, to
+    show that what raises elsewhere does not raise there; it gets the other faults where a run would use it too.
     """
     if isinstance(bench.base, NoExecutor):
         return
     alone = device in (Device.CUDA, Device.STUB)
-    if device == Device.CUDA or (device == "auto" and sees_gpu):
+    if device == Device.CUDA or (device == "auto" and sees_gpu and has_gpu()):
         alone = True
         if sees_gpu:
             yield Target(Device.CUDA, bench.base)

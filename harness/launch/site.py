@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from harness import stub
 from harness.cores import usable_cores
 from harness.errors import DeviceUnavailableError, StubUnavailableError
+from harness.gpus import has_gpu
 from harness.launch.local import LocalExecutor, Probe
 from harness.model import Device
 
@@ -88,7 +88,7 @@ def reopen_site(devices: Iterable[Device]) -> Site:
 def _auto() -> Site:
     site = Site()
     try:
-        if Path("/dev/nvidiactl").exists() or Path("/dev/dxg").exists() or Path("/dev/kfd").exists():
+        if has_gpu():
             return _with_cuda(site)
     except DeviceUnavailableError as error:
         site.notes.append(f"A GPU seems to be present, but {error}; stub and CPU were used instead.")

@@ -485,14 +485,17 @@ def test_a_driver_may_list_none_or_forbid_it() -> None:
 
 @pytest.mark.parametrize(("present", "state"), [(True, State.WARNING), (False, State.ABSENT)])
 def test_a_driver_that_does_not_answer_is_a_warning_only_where_the_kernel_has_one(present: bool, state: State) -> None:
-    (fact,) = driver.facts_of({"error": "NVML Shared Library Not Found"}, present=present)
-    assert fact.state is state
+    for error in ("NVML Shared Library Not Found", "nvidia-ml-py is not installed"):
+        (fact,) = driver.facts_of({"error": error}, present=present)
+        assert fact.state is state
+        assert error in fact.text
+        assert "not answer" not in fact.text, "without nvidia-ml-py nobody has asked it"
 
 
 @pytest.mark.parametrize("answer", [None, "", "Segmentation fault"])
 def test_a_driver_that_hangs_or_kills_is_a_warning(monkeypatch: pytest.MonkeyPatch, answer: str | None) -> None:
     monkeypatch.setattr(driver, "ask_process", lambda *_: answer)
-    monkeypatch.setattr(driver, "AMD_DEVICE", Path("/nowhere"))
+    monkeypatch.setattr(driver, "has_amd", lambda: False)
     (fact,) = driver.driver_facts(1)
     assert fact.state is State.WARNING
 

@@ -213,7 +213,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[Fact, ...]]:
         }
 
     monkeypatch.setattr(examination, "questions", questions)
-    monkeypatch.setattr(examination.driver, "is_there", lambda: False)
+    monkeypatch.setattr(examination, "has_gpu", lambda: False)
     built = SimpleNamespace(environment=lambda base: {**base, "HARNESS_STUB": "1"})
     monkeypatch.setattr(bench.stub, "ensure", lambda: built)
     return facts
@@ -253,10 +253,22 @@ def test_without_a_gpu_the_faults_are_injected_on_stub_and_cpu() -> None:
 
 @pytest.mark.usefixtures("quiet")
 @pytest.mark.parametrize("device", ["auto", "cuda"])
-def test_with_a_gpu_they_are_injected_there_and_the_cpu_only_shows_that_it_does_not_raise(device: str) -> None:
+def test_with_a_gpu_they_are_injected_there_and_the_cpu_only_shows_that_it_does_not_raise(
+    monkeypatch: pytest.MonkeyPatch, device: str
+) -> None:
+    monkeypatch.setattr(examination, "has_gpu", lambda: True)
     seen = looked(device, told=GPU_SEEN)
     assert injected_in(seen) == {Device.CUDA: names(Device.CUDA), Device.CPU: {PLAIN.name, BACKWARD}}
     assert seen.differences == []
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize(("there", "told"), [(False, GPU_SEEN), (True, TOLD)], ids=["no device", "not seen"])
+def test_auto_takes_the_stub_wherever_a_run_would(
+    monkeypatch: pytest.MonkeyPatch, there: bool, told: Mapping[str, Any]
+) -> None:
+    monkeypatch.setattr(examination, "has_gpu", lambda: there)
+    assert set(injected_in(looked(told=told))) == {Device.STUB, Device.CPU}
 
 
 @pytest.mark.usefixtures("quiet")
