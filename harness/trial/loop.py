@@ -63,8 +63,13 @@ class Loop:
         cast("Watch", self.watch).close()
         self._rig.on_role = lambda _role: None
         settings = self.settings
+
+        def late() -> bool:
+            self._enter(self.phase)  # a sign of life before each block, outside what is timed: slow is not hung
+            return self._is_late()
+
         timing = Timing(self._rig, self._optimizer, self.clock)
-        timing.blocks(self.epoch + 1, settings.timed_blocks, settings.block_ms, self._is_late)
+        timing.blocks(self.epoch + 1, settings.timed_blocks, settings.block_ms, late)
 
     def _is_late(self) -> bool:
         return time.monotonic() - self._began > TIMING_SHARE * self.settings.deadline

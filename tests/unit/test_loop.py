@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from harness.model import Device, KernelPath, Order, Outcome, Phase, Record, Set
 from harness.placements import PLACEMENTS
 from harness.trial import attempt
 from harness.trial.attempt import digest, run_order
+from harness.trial.clock import BlockClock
 from harness.trial.loop import Loop
 from harness.wire import BREADCRUMB_SIZE, Breadcrumb, dump, load
 
@@ -43,6 +44,29 @@ def run(settings: Settings = SETTINGS, **axes: Value) -> Record:
     record = run_order(order(settings, **axes), Breadcrumb(bytearray(BREADCRUMB_SIZE)))
     assert repr(load(Record, dump(record))) == repr(record)
     return record
+
+
+def test_each_timed_block_has_a_sign_of_life_before_it_and_none_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow machine's blocks together may take half of a deadline, and are not hung."""
+    told: list[str] = []
+    for owner, name in ((BlockClock, "start"), (BlockClock, "stop"), (Breadcrumb, "drop")):
+        monkeypatch.setattr(owner, name, noted(told, name, getattr(owner, name)))
+    crumb = Breadcrumb(bytearray(BREADCRUMB_SIZE))
+    loop = Loop(order(replace(SETTINGS, timed_blocks=4, block_ms=0.0)), crumb)
+    loop.run()
+    beats, *whereabouts = crumb.read()
+    told.clear()
+    loop.time_steadily()
+    assert told == ["drop", "start", "stop"] * 6, "two of them in parts"
+    assert crumb.read() == (beats + 6, *whereabouts)
+
+
+def noted(told: list[str], name: str, do: Callable[..., object]) -> Callable[..., object]:
+    def noting(*arguments: object, **options: object) -> object:
+        told.append(name)
+        return do(*arguments, **options)
+
+    return noting
 
 
 # Where a forward of each kind was first seen: epoch, step, RNN in train mode, gradient reached it, role.
