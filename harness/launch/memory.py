@@ -9,6 +9,7 @@ from pathlib import Path
 from harness.errors import LaunchError
 
 VMSTAT = Path("/proc/vmstat")
+MEMBERSHIP, GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
 
 def shared_memory(name: str, size: int = 0) -> int:
@@ -41,7 +42,7 @@ def oom_kills() -> int | None:
     Counted in our control group where that can be read (version 2), else on the whole machine. The count rises before
     the victim gets its SIGKILL, so after its end a comparison cannot miss it.
     """
-    for file in (_own_group(), VMSTAT):
+    for file in (*_own_groups(), VMSTAT):
         try:
             fields = dict(line.split(maxsplit=1) for line in file.read_text().splitlines())
             return int(fields["oom_kill"])
@@ -50,11 +51,15 @@ def oom_kills() -> int | None:
     return None
 
 
-def _own_group() -> Path:
-    """``memory.events`` of the control group that this process and its attempts are in."""
+def _own_groups() -> tuple[Path, Path]:
+    """Where ``memory.events`` of the control group may be that this process and its attempts are in.
+
+    In a container its path may be the host's, and its own group is the root of what is mounted. Outside of one that
+    root is the machine's, which has no such file.
+    """
     try:
-        lines = Path("/proc/self/cgroup").read_text().splitlines()
+        lines = MEMBERSHIP.read_text().splitlines()
     except OSError:
         lines = []
     path = next((line[3:] for line in lines if line.startswith("0::")), "/")
-    return Path(f"/sys/fs/cgroup{path}", "memory.events")
+    return Path(f"{GROUPS}{path}", "memory.events"), GROUPS / "memory.events"

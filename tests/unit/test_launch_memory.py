@@ -18,10 +18,12 @@ from harness.wire import Breadcrumb
 @pytest.fixture
 def counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     """Where the count of the control group is looked for, and that of the machine."""
-    group, machine = tmp_path / "memory.events", tmp_path / "vmstat"
-    monkeypatch.setattr(memory, "VMSTAT", machine)
-    monkeypatch.setattr(memory, "_own_group", lambda: group)
-    return group, machine
+    groups, machine, membership = tmp_path / "groups", tmp_path / "vmstat", tmp_path / "membership"
+    membership.write_text("12:cpu:/elsewhere\n0::/user.slice/mine\n")
+    for name, place in {"VMSTAT": machine, "MEMBERSHIP": membership, "GROUPS": groups}.items():
+        monkeypatch.setattr(memory, name, place)
+    (groups / "user.slice" / "mine").mkdir(parents=True)
+    return groups / "user.slice" / "mine" / "memory.events", machine
 
 
 def test_the_count_of_the_control_group_comes_before_the_machines(counts: tuple[Path, Path]) -> None:
@@ -31,6 +33,28 @@ def test_the_count_of_the_control_group_comes_before_the_machines(counts: tuple[
     assert oom_kills() == 12
     group.write_text("low 0\nhigh 0\nmax 5\noom 3\noom_kill 2\noom_group_kill 0\n")
     assert oom_kills() == 2
+
+
+def test_in_a_container_the_root_of_what_is_mounted_is_its_own_group(counts: tuple[Path, Path]) -> None:
+    """Else a neighbour's end, counted on the whole machine, would make a crash of ours an out-of-memory."""
+    group, machine = counts
+    machine.write_text("oom_kill 12\n")
+    (memory.GROUPS / "memory.events").write_text("oom 1\noom_kill 1\n")
+    assert oom_kills() == 1
+    group.write_text("oom_kill 2\n")
+    assert oom_kills() == 2
+
+
+@pytest.mark.parametrize("membership", ["0::/\n", "0::/../../host/of/it\n", "", "1:memory:/old\n", None])
+def test_whatever_is_said_of_the_group_it_is_looked_for_at_the_root(
+    counts: tuple[Path, Path], membership: str | None
+) -> None:
+    if membership is None:
+        memory.MEMBERSHIP.unlink()
+    else:
+        memory.MEMBERSHIP.write_text(membership)
+    (memory.GROUPS / "memory.events").write_text("oom_kill 1\n")
+    assert oom_kills() == 1
 
 
 @pytest.mark.parametrize("content", ["", "oom 3\n", "oom_kill many\n", "oom_kill\n", "\xff\n"])
@@ -43,6 +67,8 @@ def test_a_count_that_cannot_be_read_is_none(counts: tuple[Path, Path], content:
 def test_the_kernel_of_this_machine_counts_or_says_nothing() -> None:
     count = oom_kills()
     assert count is None or count >= 0
+    says = memory.VMSTAT.is_file() and "\noom_kill " in memory.VMSTAT.read_text()
+    assert count is not None or not says
 
 
 def test_shared_memory_is_zeros_that_can_be_mapped() -> None:
