@@ -39,7 +39,7 @@ def not_run(ward: Ward, reason: str) -> Record:
 def went_down(ward: Ward, times: int) -> Record:
     """The record of an attempt whose zygote died under it again and again; how it ended itself nobody has seen."""
     reason = f"its worker process was killed or died each of the {times} times that it ran"
-    return replace(_blank(ward, Outcome.CRASH), reason=reason, signal="SIGKILL", output_tail=ward.tail)
+    return replace(_blank(ward, Outcome.CRASH), reason=reason, output_tail=ward.tail)
 
 
 def _own_record(ward: Ward) -> tuple[Record | None, str | None]:

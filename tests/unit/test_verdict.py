@@ -264,7 +264,8 @@ def test_our_own_sigkill_is_never_the_kernels(
 def test_what_went_down_with_its_zygote_again_and_again_says_so(ward: Ward) -> None:
     place(ward)
     record = went_down(ward, 3)
-    assert (record.outcome, record.phase, record.signal) == (Outcome.CRASH, Phase.BACKWARD, "SIGKILL")
+    assert (record.outcome, record.phase) == (Outcome.CRASH, Phase.BACKWARD)
+    assert record.signal is record.exit_code is None, "nobody has seen how it ended"
     assert "each of the 3 times" in str(record.reason)
 
 

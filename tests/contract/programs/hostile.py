@@ -23,6 +23,8 @@ from harness.doctor.faults.program import (
     exits,
     exits_hard_0,
     exits_hard_3,
+    exits_well,
+    floods,
     forks_away,
     kills_itself,
     note,
@@ -97,10 +99,6 @@ def raises(config: argparse.Namespace, result: Result) -> NoReturn:
     raise RuntimeError(config.text)
 
 
-def exits_as_if_well(config: argparse.Namespace, result: Result) -> NoReturn:
-    sys.exit(0)
-
-
 def dies_of_a_nameless_signal(config: argparse.Namespace, result: Result) -> None:
     os.kill(os.getpid(), signal.SIGRTMIN + 6)
 
@@ -169,13 +167,6 @@ def ignores_sigterm(config: argparse.Namespace, result: Result) -> None:
 def turns_sigterm_into_exit(config: argparse.Namespace, result: Result) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     hangs(config, result)
-
-
-def floods(config: argparse.Namespace, result: Result) -> None:
-    line = b"." * 99_999 + b"\n"
-    for _ in range(10_000):  # a gigabyte
-        os.write(1, line)
-    print("the end of the flood")
 
 
 def floods_forever(config: argparse.Namespace, result: Result) -> None:
@@ -350,8 +341,8 @@ def is_alone(config: argparse.Namespace, result: Result) -> None:
     result.values["environment"] = dict(os.environ)
 
 
-INJECTED = [aborts, exits, exits_hard_0, exits_hard_3, forks_away, kills_itself, runs_out_of_memory, segfaults]
-INJECTED += [writes_half_a_record]
+INJECTED = [aborts, exits, exits_hard_0, exits_hard_3, exits_well, floods, forks_away, kills_itself]
+INJECTED += [runs_out_of_memory, segfaults, writes_half_a_record]
 """The doctor's own; like all others here, they are acts by their signature."""
 
 ACTS: dict[str, Callable[[argparse.Namespace, Result], None]] = {
