@@ -71,11 +71,19 @@ def launch_failure(device: str) -> None:
 def lose(device: str, error: str) -> None:
     """As after a kernel that did what it must not: the error comes with whatever is asked for next, and stays."""
     x = torch.ones(8, device=device)
+    event = torch.cuda.Event()
+    event.record()
     os.environ["HARNESS_STUB_FAULT"] = error
     try:
         x.add_(1)
     except RuntimeError:
         del os.environ["HARNESS_STUB_FAULT"]
+        for wait in (event.synchronize, torch.cuda.current_stream().synchronize):
+            try:
+                wait()
+            except RuntimeError:
+                continue
+            raise AssertionError("a wait succeeds") from None
         torch.cuda.synchronize()
     raise AssertionError("the device still works")
 
