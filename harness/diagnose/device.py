@@ -6,14 +6,13 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from harness import stub
 from harness.errors import DeviceUnavailableError, StubUnavailableError
+from harness.gpus import has_gpu
 from harness.model import Device
 from harness.stub.environment import MARKER
 
-_NODES = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
 _HIDDEN = dict.fromkeys(("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"), "")
 _PATIENCE_S = 120
 
@@ -54,7 +53,7 @@ def choose(choice: str, base: Mapping[str, str]) -> Place:
                     "PyTorch sees no GPU here.", "Use --device stub or cpu; `nvidia-smi` says what the driver sees."
                 )
             return Place(Device.CUDA, dict(base))
-    if any(Path(node).exists() for node in _NODES) and _sees_gpu(base):
+    if has_gpu() and _sees_gpu(base):
         return Place(Device.CUDA, dict(base))
     try:
         return Place(Device.STUB, stub.ensure().environment(base))

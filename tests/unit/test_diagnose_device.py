@@ -28,9 +28,9 @@ class Build:
 
 
 @pytest.fixture
-def stub_and_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def stub_and_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that looks as if it had a GPU, and has the stub."""
-    monkeypatch.setattr(device, "_NODES", (str(tmp_path),))
+    monkeypatch.setattr(device, "has_gpu", lambda: True)
     monkeypatch.setattr(device.stub, "ensure", lambda: Build)
 
 
@@ -54,7 +54,7 @@ def test_behind_a_stub_that_is_gone_auto_takes_no_cpu_either(monkeypatch: pytest
         raise StubUnavailableError("no compiler", "Install one.")
 
     monkeypatch.setattr(device.stub, "ensure", gone)
-    monkeypatch.setattr(device, "_NODES", ())
+    monkeypatch.setattr(device, "has_gpu", lambda: False)
     with pytest.raises(DeviceUnavailableError, match="no plain run on the CPU"):
         choose("auto", BEHIND)
     plain = choose("auto", {"HOME": "/home/me"})

@@ -1,4 +1,4 @@
-"""Whether there is a GPU, by the devices that the kernel has; the doctor and a run have to see the same."""
+"""Whether there is a GPU, by the devices that the kernel has; whoever chooses a device has to see the same."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness import gpus
+from harness.diagnose import device
 from harness.doctor import driver, examination
 from harness.gpus import has_amd, has_gpu, has_nvidia
 from harness.launch import site
@@ -26,8 +27,8 @@ def test_each_device_of_the_kernel_is_somebodys(
     assert (has_nvidia(), has_amd(), has_gpu()) == (nvidia, amd, nvidia or amd)
 
 
-def test_a_run_and_the_doctor_ask_the_same() -> None:
-    assert site.has_gpu is examination.has_gpu is has_gpu
+def test_a_run_the_doctor_and_diagnose_ask_the_same() -> None:
+    assert site.has_gpu is examination.has_gpu is device.has_gpu is has_gpu
     assert (driver.has_nvidia, driver.has_amd) == (has_nvidia, has_amd)
 
 
