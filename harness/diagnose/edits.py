@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,11 @@ class EditAction(StrEnum):
     """What an edit does with the lines that it names."""
 
     INSERT_BEFORE = "insert-before"
-    INSERT_AFTER = "insert-after"
     REPLACE = "replace"
     WRAP = "wrap"
+
+
+_ORDER = (EditAction.REPLACE, EditAction.WRAP, EditAction.INSERT_BEFORE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class Edit:
 
     @property
     def last(self) -> int:
-        """The last line that is replaced, wrapped, or stands beside what is inserted."""
+        """The last line that is replaced or wrapped; of an insertion, the line that it stands before."""
         return self.end_line or self.line
 
 
@@ -52,7 +55,7 @@ def apply(edits: Iterable[Edit | Mapping[str, Any]]) -> dict[str, str]:
     """The text of each file as the edits, also those of a diagnosis' JSON, change it; nothing is written.
 
     Raises:
-        ValueError: what is no edit, or one of lines that its file does not have.
+        ValueError: what is no edit, one of lines that its file does not have, or two that contradict each other.
         OSError, UnicodeDecodeError: a file cannot be read.
     """
     by_file: dict[str, list[Edit]] = defaultdict(list)
@@ -78,52 +81,89 @@ def read(path: Path) -> str:
     return content.decode(encoding)
 
 
+def lines_of(text: str) -> list[str]:
+    """The lines as Python counts them: a form feed and the like, at which ``splitlines`` splits too, end none."""
+    return [line.removesuffix("\n") for line in io.StringIO(text, newline=None)]
+
+
 def apply_to(text: str, edits: Iterable[Edit]) -> str:
-    """``text`` as the edits change it, made from the last line to the first.
+    """``text`` as the edits change it. At one line what is there is replaced, then wrapped, then inserted before.
 
     Raises:
-        ValueError: an edit of lines that ``text`` does not have.
+        ValueError: an edit of lines that ``text`` does not have, or two that contradict each other.
     """
     newline = "\r\n" if "\r\n" in text else "\n"
-    lines = text.splitlines()
-    inside = _inside_strings(text)
-    for edit in sorted(edits, key=lambda edit: (edit.line, edit.last), reverse=True):
+    lines = lines_of(text)
+    inside = _inside_strings(lines)
+    # What has become of each line: no edit moves another's lines.
+    cells = [[line] for line in lines]
+    for edit in _in_order(edits, len(lines)):
         first, last = edit.line - 1, edit.last
-        if not 0 <= first < last <= len(lines):
-            raise ValueError(f"{edit.file} has {len(lines)} lines, and an edit is of lines {edit.line} to {last}")
-        before, covered, after = lines[:first], lines[first:last], lines[last:]
-        code = _indented(edit.code, lines[first])
+        begins = next((cell[0] for cell in cells[first:] if cell), "")
+        code = _indented(edit.code, begins)
         match edit.action:
             case EditAction.INSERT_BEFORE:
-                lines = [*before, *code, *covered, *after]
-            case EditAction.INSERT_AFTER:
-                lines = [*before, *covered, *code, *after]
+                cells[first] = [*code, *cells[first]]
             case EditAction.REPLACE:
-                lines = [*before, *code, *after]
+                cells[first:last] = [code, *([] for _ in range(edit.line, last))]
             case EditAction.WRAP:
-                deeper = [
-                    line if edit.line + place in inside or not line else _step(lines[first]) + line
-                    for place, line in enumerate(covered)
-                ]
-                lines = [*before, *code, *deeper, *_indented(edit.end or "", covered[0]), *after]
-    return newline.join(lines) + (newline if text.endswith("\n") else "")
+                for number in range(first, last):
+                    kept = int(number + 1 in inside)
+                    deeper = [_deeper(line, _step(begins)) for line in cells[number][kept:]]
+                    cells[number] = cells[number][:kept] + deeper
+                cells[first] = [*code, *cells[first]]
+                cells[last - 1] += _indented(edit.end or "", begins)
+    return newline.join(line for cell in cells for line in cell) + (newline if text.endswith(("\n", "\r")) else "")
+
+
+def _in_order(edits: Iterable[Edit], count: int) -> list[Edit]:
+    """The edits of a text of ``count`` lines, inner ones before those around them."""
+    ordered = sorted(edits, key=lambda edit: (_ORDER.index(edit.action), -edit.line, edit.last))
+    for edit in ordered:
+        if not 1 <= edit.line <= edit.last <= count:
+            raise ValueError(f"{edit.file} has {count} lines, and an edit is of lines {edit.line} to {edit.last}")
+    for one, other in combinations(ordered, 2):
+        if contradict(one, other):
+            lines = f"lines {one.line} to {one.last} and {other.line} to {other.last}"
+            raise ValueError(f"two edits of {one.file} contradict each other: of {lines}")
+    return ordered
+
+
+def contradict(one: Edit, other: Edit) -> bool:
+    """Whether two edits cannot both be made: one cuts the other's lines in two, or is of lines that it replaces."""
+    if one.file != other.file or one == other or one.last < other.line or other.last < one.line:
+        return False
+    inner, outer = sorted((one, other), key=lambda edit: (_ORDER.index(edit.action), edit.last - edit.line))
+    if outer.action is EditAction.INSERT_BEFORE:
+        return inner.action is EditAction.REPLACE and outer.line != inner.line
+    within = outer.line <= inner.line and inner.last <= outer.last
+    return not within or outer.action is EditAction.REPLACE
 
 
 def _indented(code: str, like: str) -> list[str]:
-    space = like[: len(like) - len(like.lstrip())]
-    return [space + line for line in code.splitlines()]
+    return [_space(like) + line for line in lines_of(code)]
+
+
+def _space(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _deeper(line: str, step: str) -> str:
+    # At a form feed Python counts the indentation anew.
+    begins = _space(line).rfind("\f") + 1
+    return f"{line[:begins]}{step}{line[begins:]}" if line else line
 
 
 def _step(like: str) -> str:
     return "\t" if like.startswith("\t") else _STEP
 
 
-def _inside_strings(text: str) -> set[int]:
+def _inside_strings(lines: list[str]) -> set[int]:
     """The lines that begin inside a string: indenting them would change what the program says."""
     found: set[int] = set()
     starts: list[int] = []
     try:
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        for token in tokenize.generate_tokens(io.StringIO("\n".join(lines)).readline):
             kind = tokenize.tok_name[token.type]
             if kind == "STRING":
                 found.update(range(token.start[0] + 1, token.end[0] + 1))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from harness.diagnose import patterns
 from harness.diagnose.cures import cure_of
-from harness.diagnose.edits import Edit, EditAction
+from harness.diagnose.edits import Edit, EditAction, contradict
 from harness.diagnose.facts import Fact
 from harness.diagnose.findings import Cure
 
@@ -35,7 +35,7 @@ def _joined(edits: tuple[Edit, ...], more: tuple[Edit, ...]) -> tuple[Edit, ...]
     for edit in more:
         wraps = [one for one in joined if one.action is EditAction.WRAP and _overlap(one, edit)]
         if edit.action is not EditAction.WRAP or not wraps:
-            joined += [edit] if edit not in joined else []
+            joined += [] if edit in joined or any(contradict(one, edit) for one in joined) else [edit]
         elif (wraps[0].line, wraps[0].last) == (edit.line, edit.last):
             joined[joined.index(wraps[0])] = replace(wraps[0], code=_both(wraps[0].code, edit.code))
     return tuple(joined)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from harness.diagnose.edits import read
+from harness.diagnose.edits import lines_of, read
 from harness.diagnose.facts import Place
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -24,10 +24,6 @@ class Source:
     file: str
     lines: tuple[str, ...]
     tree: ast.Module | None
-
-    def text(self, node: ast.AST) -> str:
-        """The source of ``node`` on one line."""
-        return ast.unparse(node)
 
     def path_to(self, place: Place) -> list[ast.AST]:
         """The nodes around the call that was running at ``place``, outermost first; ends with it where it is found."""
@@ -66,7 +62,7 @@ def source_of(file: str) -> Source:
     """The source of a file, read once."""
     try:
         text = read(Path(file))
-        return Source(file, tuple(text.splitlines()), ast.parse(text))
+        return Source(file, tuple(lines_of(text)), ast.parse(text))
     except (OSError, ValueError, SyntaxError):
         return Source(file, (), None)
 

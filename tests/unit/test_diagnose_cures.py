@@ -312,7 +312,6 @@ TEXT = "if a:\n\tb = '''x\n  y'''\n\tc()\nd()\n"
     ("edit", "text"),
     [
         (Edit("f", 4, EditAction.INSERT_BEFORE, "e()\nf()"), "if a:\n\tb = '''x\n  y'''\n\te()\n\tf()\n\tc()\nd()\n"),
-        (Edit("f", 5, EditAction.INSERT_AFTER, "e()"), f"{TEXT}e()\n"),
         (Edit("f", 2, EditAction.REPLACE, "pass", end_line=3), "if a:\n\tpass\n\tc()\nd()\n"),
         (
             Edit("f", 2, EditAction.WRAP, "try:", end_line=4, end="finally:\n\tz()"),

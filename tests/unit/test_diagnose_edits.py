@@ -33,6 +33,7 @@ def test_the_edits_of_the_json_are_those_of_the_finding(tmp_path: Path) -> None:
     ("edit", "words"),
     [
         ({**VALID, "action": "delete"}, "action: Input should be 'insert-before'"),
+        ({**VALID, "action": "insert-after"}, "action: Input should be 'insert-before'"),
         ({**VALID, "line": "three"}, "line: Input should be a valid integer"),
         ({key: VALID[key] for key in VALID if key != "code"}, "code: Field required"),
         ({**VALID, "file": None}, "file: Input should be a valid string"),
