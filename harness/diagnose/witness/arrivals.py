@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -24,6 +24,16 @@ if TYPE_CHECKING:
 _RECENT = 64
 
 Gradients = tuple[Tensor | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Passing:
+    """The backward pass that is going on: its number, who called it, and the optimizers that there are."""
+
+    task: int
+    calling: list[FrameType]
+    optimizers: list[torch.optim.Optimizer]
+    reaches_optimizer: bool
 
 
 class Arrivals:
@@ -62,9 +72,9 @@ class Arrivals:
             return
         number, new = self.number(("gradient", *forward.what))
         if new:
-            calling = passing.calling_backward()
-            also = [self._described(one, number, task, calling) for one in _in_one_graph(forward, calling)]
-            self._notes.write(replace(self._described(forward, number, task, calling), also=tuple(also)))
+            now = _passing(task)
+            also = [self._described(one, number, now) for one in _in_one_graph(forward, now.calling)]
+            self._notes.write(replace(self._described(forward, number, now), also=tuple(also)))
 
     def arrived(self, history: History) -> int:
         """Count the backward pass that is going on; returns its number."""
@@ -79,22 +89,22 @@ class Arrivals:
         self._latest = tick()
         return task
 
-    def _described(self, forward: Forward, number: int, task: int, calling: list[FrameType]) -> Fact:
+    def _described(self, forward: Forward, number: int, now: Passing) -> Fact:
         rnn = forward.rnn()
-        fact = forward.fact(number, "gradient", self._seen(rnn, forward, task, calling))
+        fact = forward.fact(number, "gradient", self._seen(rnn, forward, now))
         switched = forward.switched.at if forward.switched else 0
         return replace(
             fact,
             train_calls=self._calls.since(rnn, forward.history.lineage, switched, forward.at),
             eval_call=self._calls.latest_eval(rnn, forward.history.lineage, forward.at),
-            backward=chain_of(outside(calling)),
+            backward=chain_of(outside(now.calling)),
         )
 
-    def _seen(self, rnn: nn.Module | None, forward: Forward, task: int, calling: list[FrameType]) -> Seen:
+    def _seen(self, rnn: nn.Module | None, forward: Forward, now: Passing) -> Seen:
         history, lineage = forward.history, forward.history.lineage
-        optimizers, root = surroundings.optimizers(), forward.standing.root()
+        optimizers, root = now.optimizers, forward.standing.root()
         latest = history.switched
-        pending = [one for one in history.train_forwards if one.at > self._ended and one.arrived in (None, task)]
+        pending = [one for one in history.train_forwards if one.at > self._ended and one.arrived in (None, now.task)]
         return replace(
             forward.seen,
             trained=lineage.trained,
@@ -105,13 +115,18 @@ class Arrivals:
             switched_after=latest is not None and latest.training and latest.at > forward.at,
             cudnn_off_at_backward=not torch.backends.cudnn.enabled,
             optimizers=len(optimizers),
-            reaches_optimizer=passing.reaches_optimizer(calling, optimizers),
+            reaches_optimizer=now.reaches_optimizer,
             rnn_in_optimizer=rnn is not None and surroundings.holds_any(optimizers, rnn),
             root_in_optimizer=root is not None and surroundings.holds_any(optimizers, root),
             others_train=root is not None and surroundings.train_others(optimizers, root),
             evaluated=history.evaluated_at > (forward.switched.at if forward.switched else 0),
             evaluation_chains=tuple(history.evaluations.values()),
         )
+
+
+def _passing(task: int) -> Passing:
+    calling, optimizers = passing.calling_backward(), surroundings.optimizers()
+    return Passing(task, calling, optimizers, passing.reaches_optimizer(calling, optimizers))
 
 
 def _in_one_graph(forward: Forward, calling: list[FrameType]) -> list[Forward]:

@@ -20,7 +20,8 @@ from harness.diagnose.witness.watcher import Watcher
 from harness.modes.sites import is_machinery
 
 _PACKAGE = Path(__file__).parents[2]
-_WATCHING = (str(_PACKAGE / "diagnose"), str(_PACKAGE / "modes" / "calls.py"), str(_PACKAGE / "modes" / "switches.py"))
+_WRAPPERS = ("calls.py", "switches.py", "compiling.py")
+_WATCHING = (f"{_PACKAGE / 'diagnose'}{os.sep}", *(str(_PACKAGE / "modes" / name) for name in _WRAPPERS))
 _DATA_WORKER = "torch.utils.data._utils.worker"
 _NO_GRAPH = "does not require grad and does not have a grad_fn"
 
