@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import sys
 import sysconfig
 from dataclasses import dataclass
@@ -13,11 +14,17 @@ from weakref import WeakKeyDictionary, ref
 import torch
 from torch import nn
 
-_OWN = str(Path(__file__).parent)
-_TORCH = str(Path(torch.__file__).parent)
-_DIAGNOSE = str(Path(__file__).parents[1] / "diagnose")
+
+def _folder(path: Path | str) -> str:
+    """How the files in a folder begin, and not those of another whose name begins alike, as torchvision's does."""
+    return f"{path}{os.sep}"
+
+
+_OWN = _folder(Path(__file__).parent)
+_TORCH = _folder(Path(torch.__file__).parent)
+_DIAGNOSE = _folder(Path(__file__).parents[1] / "diagnose")
 _MACHINERY = (_OWN, _DIAGNOSE, _TORCH)
-_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_LIBRARIES = tuple({_folder(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _DEEPEST = 400
 _KEPT = 32
 _MOST_DECORATORS = 16
