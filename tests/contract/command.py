@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,14 +93,43 @@ def kept(root: Path, run: str | None = None) -> tuple[Plan, tuple[Record, ...]]:
     return read_plan(folder), read_records(folder)
 
 
-def processes_of(mark: str) -> list[str]:
-    """The command lines of living processes that have ``mark`` in their environment."""
+def pids_of(mark: str) -> list[int]:
+    """The living processes that were started with ``mark`` in their environment, whoever their parents are now."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if mark.encode() in (folder / "environ").read_bytes() and int(folder.name) != os.getpid():
-                found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+                found.append(int(folder.name))
     return found
+
+
+def processes_of(mark: str) -> list[str]:
+    """The command lines of the same processes."""
+    found = []
+    for pid in pids_of(mark):
+        with suppress(OSError):
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+            found.append(command.replace(b"\0", b" ").decode(errors="replace"))
+    return found
+
+
+def free_port() -> int:
+    """A port of this machine at which nobody listens now."""
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def listeners(port: int) -> set[str]:
+    """The addresses on which this machine listens at ``port``, as the kernel writes them."""
+    return {address for address, listened_at, _ in sockets_that_listen() if listened_at == port}
+
+
+def sockets_that_listen() -> list[tuple[str, int, str]]:
+    """Address as the kernel writes it, port, and inode of every TCP socket of this machine that listens."""
+    tables = [Path("/proc/net/tcp"), Path("/proc/net/tcp6")]
+    rows = [line.split() for table in tables if table.exists() for line in table.read_text().splitlines()[1:]]
+    return [(row[1].split(":")[0], int(row[1].split(":")[1], 16), row[9]) for row in rows if row[3] == "0A"]
 
 
 class MlflowView:

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import urllib.request
-from contextlib import closing
 from pathlib import Path
 
 import pytest
-from command import HARNESS, Ended, assert_sentence_and_advice, ended, environment, harness, kept, only_run, started
+from command import (
+    HARNESS,
+    Ended,
+    assert_sentence_and_advice,
+    ended,
+    environment,
+    free_port,
+    harness,
+    kept,
+    listeners,
+    only_run,
+    started,
+)
 
 from harness import stub
 from harness.errors import StubUnavailableError
@@ -158,19 +168,6 @@ def test_files_of_the_person_shadow_nothing(shadowed: tuple[Path, Ended]) -> Non
     assert "shadowed" not in end.out + end.err + only_run(folder).report.read_text()
     assert (folder / "mlflow.db").is_file()
     assert "not written to MLflow" not in only_run(folder).report.read_text()
-
-
-def free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def listeners(port: int) -> set[str]:
-    """The addresses on which this machine listens at ``port``, as the kernel writes them."""
-    tables = [Path("/proc/net/tcp"), Path("/proc/net/tcp6")]
-    rows = [line.split() for table in tables if table.exists() for line in table.read_text().splitlines()[1:]]
-    return {row[1].split(":")[0] for row in rows if row[3] == "0A" and int(row[1].split(":")[1], 16) == port}
 
 
 def test_the_ui_answers_on_loopback_shows_links_and_ends_with_ctrl_c(shadowed: tuple[Path, Ended]) -> None:

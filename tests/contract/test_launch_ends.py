@@ -7,11 +7,10 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command import assert_sentence_and_advice, harness
+from command import assert_sentence_and_advice, harness, pids_of, wait_until
 
 from harness.errors import LaunchError
 from harness.launch import local
@@ -23,29 +22,6 @@ from harness.wire import dump, load
 
 HOSTILE = str(Path(__file__).parent / "programs" / "hostile.py")
 MARK = "HARNESS_TEST_MARK"
-
-
-def until(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True
-
-
-def marked(mark: str) -> list[int]:
-    """The processes that were started with ``mark`` in their environment, whoever their parents are now."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdigit():
-            continue
-        try:
-            if f"{MARK}={mark}".encode() in (folder / "environ").read_bytes().split(b"\0"):
-                found.append(int(folder.name))
-        except OSError:
-            continue
-    return found
 
 
 @pytest.fixture
@@ -78,7 +54,7 @@ def test_an_executor_leaves_the_coordinator_and_the_machine_as_they_were(mark: s
         probe = executor.probe()
         orders = [act("changes_everything_it_can"), act("is_alone", replicate=1)]
         records = list(executor.run(orders, 1, StopRequest()))
-        assert len(marked(mark)) == 1, "the zygote"
+        assert len(pids_of(mark)) == 1, "the zygote"
     finally:
         executor.close()
     assert [record.outcome for record in records] == [Outcome.OK] * 2
@@ -86,7 +62,7 @@ def test_an_executor_leaves_the_coordinator_and_the_machine_as_they_were(mark: s
     assert {**inherited, **os.environ, MARK: mark} == inherited, "what was given, and what importing PyTorch adds"
     assert probe.facts["torch"]
     assert not probe.cuda or "stub" in probe.facts
-    assert until(lambda: not marked(mark))
+    wait_until(lambda: not pids_of(mark))
     assert surroundings() == before
 
 
@@ -96,10 +72,10 @@ def test_closing_ends_what_still_runs(mark: str, tmp_path: Path) -> None:
     orders = [act("forks_away_and_hangs", "--note", str(tmp_path / "pid")), act("naps", replicate=1)]
     run = executor.run(orders, 2, stop)
     assert next(run).replicate == 1
-    assert until((tmp_path / "pid").exists)
-    assert len(marked(mark)) == 3, "the zygote, the attempt, and what it has started"
+    wait_until((tmp_path / "pid").exists)
+    assert len(pids_of(mark)) == 3, "the zygote, the attempt, and what it has started"
     executor.close()
-    assert until(lambda: not marked(mark))
+    wait_until(lambda: not pids_of(mark))
     executor.close()  # a second time is no error
 
 
@@ -123,10 +99,10 @@ def test_nothing_outlives_a_coordinator_that_was_killed(mark: str, tmp_path: Pat
         assert coordinator.stdin is not None
         coordinator.stdin.write("\n".join(map(dump, orders)))
         coordinator.stdin.close()
-        assert until(lambda: all((tmp_path / name).exists() for name in names))
-        assert len(marked(mark)) == 6, "coordinator, zygote, three attempts, and what one of them has started"
+        wait_until(lambda: all((tmp_path / name).exists() for name in names))
+        assert len(pids_of(mark)) == 6, "coordinator, zygote, three attempts, and what one of them has started"
         coordinator.send_signal(signal.SIGKILL)
-        assert until(lambda: not marked(mark))
+        wait_until(lambda: not pids_of(mark))
 
 
 TELLING = """
@@ -156,10 +132,10 @@ def test_a_suspended_coordinator_does_not_blame_what_ended_in_good_time(mark: st
         assert coordinator.stdout is not None
         coordinator.stdin.write("\n".join(map(dump, orders)))
         coordinator.stdin.close()
-        assert until(lambda: all((tmp_path / name).exists() for name in names))
+        wait_until(lambda: all((tmp_path / name).exists() for name in names))
         began = time.monotonic()
         coordinator.send_signal(signal.SIGSTOP)
-        assert until(lambda: len(marked(mark)) == 2), "coordinator and zygote; the attempts are over"
+        wait_until(lambda: len(pids_of(mark)) == 2)  # coordinator and zygote; the attempts are over
         in_time = time.monotonic() - began < 2.0
         time.sleep(2.5)
         coordinator.send_signal(signal.SIGCONT)
@@ -182,8 +158,8 @@ def test_a_suspended_zygote_is_no_fault_of_its_attempts(
     thread = threading.Thread(target=lambda: found.extend(run))
     thread.start()
     try:
-        assert until((tmp_path / name).exists)
-        (zygote,) = (pid for pid in marked(mark) if pid != int((tmp_path / name).read_text()))
+        wait_until((tmp_path / name).exists)
+        (zygote,) = (pid for pid in pids_of(mark) if pid != int((tmp_path / name).read_text()))
         os.kill(zygote, signal.SIGSTOP)
         if goes_on:
             time.sleep(4.0)
@@ -284,9 +260,9 @@ def test_signals_ask_for_a_stop_as_long_as_the_context_lasts() -> None:
         assert same is stop
         assert (stop.no_more, stop.now) == (False, False)
         os.kill(os.getpid(), signal.SIGINT)
-        assert until(lambda: stop.count == 1)
+        wait_until(lambda: stop.count == 1)
         assert (stop.no_more, stop.now) == (True, False)
         os.kill(os.getpid(), signal.SIGTERM)
-        assert until(lambda: stop.count == 2)
+        wait_until(lambda: stop.count == 2)
         assert (stop.no_more, stop.now) == (True, True)
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before

@@ -2,21 +2,20 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import urllib.request
-from contextlib import closing
 from pathlib import Path
 
 import pytest
+from command import free_port, listeners
 
 from harness.errors import PortInUseError, StoreError, TrackingError
 from harness.model import Device, Outcome, Plan, Record, Settings, Variant
 from harness.store.journal import Journal, is_being_run, read_records
 from harness.store.layout import Store, new_run_id
 from harness.store.tracking import Ending, MlflowProjection
-from harness.store.ui import HOST, base_url, check_port, serving
+from harness.store.ui import base_url, check_port, serving
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:The ``noload`` loader strategy is deprecated:DeprecationWarning"  # MLflow's models with SQLAlchemy 2.1
@@ -58,19 +57,6 @@ def test_a_second_coordinator_is_refused_until_the_first_is_killed_and_then_goes
     with Journal.resume(folder) as journal:
         journal.append(Record(run, "k2", "l", Device.CPU, Outcome.CRASH))
     assert [record.key for record in read_records(folder)] == ["k", "k2"]
-
-
-def free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
-
-
-def listeners(port: int) -> set[str]:
-    """The addresses on which this machine listens at ``port``, as the kernel writes them."""
-    tables = [Path("/proc/net/tcp"), Path("/proc/net/tcp6")]
-    rows = [line.split() for table in tables if table.exists() for line in table.read_text().splitlines()[1:]]
-    return {row[1].split(":")[0] for row in rows if row[3] == "0A" and int(row[1].split(":")[1], 16) == port}
 
 
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="needs Linux's table of sockets")

@@ -12,8 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from command import MlflowView, ended, environment, harness, kept, only_run, started, wait_until
-from test_store_processes import free_port
+from command import MlflowView, ended, environment, free_port, harness, kept, only_run, started, wait_until
 
 from harness.model import Plan, Record
 

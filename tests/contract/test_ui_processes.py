@@ -9,27 +9,17 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from command import processes_of, started, wait_until
-from test_store_processes import free_port
+from command import free_port, pids_of, processes_of, sockets_that_listen, started, wait_until
 
 pytestmark = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="needs Linux's table of sockets")
 
 LOOPBACK = {"0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F"}
 
 
-def pids_of(mark: str) -> list[Path]:
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if mark.encode() in (folder / "environ").read_bytes():
-                found.append(folder)
-    return found
-
-
-def sockets_of(folder: Path) -> set[str]:
+def sockets_of(pid: int) -> set[str]:
     found = set()
     with suppress(OSError):
-        for entry in (folder / "fd").iterdir():
+        for entry in Path(f"/proc/{pid}/fd").iterdir():
             with suppress(OSError):
                 found.add(str(entry.readlink()))
     return found
@@ -38,9 +28,7 @@ def sockets_of(folder: Path) -> set[str]:
 def listening(mark: str) -> set[str]:
     """The addresses on which any process of ``mark`` listens, at whatever port, as the kernel writes them."""
     held = set().union(*map(sockets_of, pids_of(mark)))
-    tables = [Path("/proc/net/tcp"), Path("/proc/net/tcp6")]
-    rows = [line.split() for table in tables if table.exists() for line in table.read_text().splitlines()[1:]]
-    return {row[1].split(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in held}
+    return {address for address, _, inode in sockets_that_listen() if f"socket:[{inode}]" in held}
 
 
 @pytest.mark.timeout(180)

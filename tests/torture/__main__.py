@@ -1,9 +1,9 @@
 """``make torture``: runs that are killed again and again, gone on with, and then looked at.
 
 ``python -m tests.torture [--kills N] [--rounds N] [--first N] [--seed N] [--device stub|cpu|auto]``. Each round runs a
-small matrix and sends SIGKILL to coordinator, zygote or attempt at seeded instants until it is complete; some rounds also
-cut the journal's last line at a random byte. Without ``--device`` each round draws one; ``auto`` is a GPU where there is
-one, else stub and CPU. Prints what it did. Exit code 1 with the seed and the round if anything is wrong.
+small matrix and sends SIGKILL to coordinator, zygote or attempt at seeded instants until it is complete; some rounds
+also cut the journal's last line at a random byte. Without ``--device`` each round draws one; ``auto`` is a GPU where
+there is one, else stub and CPU. Prints what it did. Exit code 1 with the seed and the round if anything is wrong.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 from random import Random
 
+from tests.contract.command import processes_of
+
 MARK = "HARNESS_TORTURE_MARK"
 """In the environment of every process of a run."""
 
@@ -45,17 +47,8 @@ def kill(coordinator: int, kind: Victim, rng: Random) -> bool:
 def left_over(mark: str, patience_s: float = 30.0) -> list[str]:
     """The command lines of processes that carry ``mark`` and do not end within a time."""
     deadline = time.monotonic() + patience_s
-    while (found := _marked(mark)) and time.monotonic() < deadline:
+    while (found := processes_of(f"{MARK}={mark}")) and time.monotonic() < deadline:
         time.sleep(0.05)
-    return found
-
-
-def _marked(mark: str) -> list[str]:
-    wanted, found = f"{MARK}={mark}".encode(), []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if wanted in (folder / "environ").read_bytes().split(b"\0"):
-                found.append(_command(int(folder.name)).replace(b"\0", b" ").decode(errors="replace"))
     return found
 
 
