@@ -54,6 +54,18 @@ def test_an_injected_slow_down_is_found_and_nothing_else() -> None:
         assert abs((found.slower[0].judged or pytest.fail()).ratio - 1.05) < 0.015
 
 
+@pytest.mark.parametrize("drift", [0.05, -0.05, 0.2, -0.2])
+@pytest.mark.parametrize("cells", [("lstm",), ("lstm", "gru")])
+def test_a_steady_drift_of_the_machine_is_not_taken_for_the_code(cells: tuple[str, ...], drift: float) -> None:
+    """By ``drift`` per hundred attempts; a run's replicates are spread over all of it."""
+    few = replicated(make_plan(devices=(Device.CUDA,), placements=("train-always",), cells=cells), 15)
+    alarms = 0
+    for seed in range(20):
+        found = compared(*alike(few, seed, drift=drift, noise=0.005), plan=few)
+        alarms += len(found.timings.with_verdict(*CHANGED))
+    assert alarms <= 1
+
+
 def test_a_common_shift_is_said_before_any_ratio() -> None:
     machine = FakeMachine(2)
     found = compared(machine.run(GPU), machine.run(GPU, lambda _: 1.02), GPU)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import pytest
 from fake_machine import FakeMachine
 
+from harness.report.compare.shift import moved_within
 from harness.report.compare.verdicts import CommonShift, Judged, Pair, Rules, Verdict, common_shift, judge
 
 RULES = Rules()
@@ -40,6 +41,12 @@ def one(pairs: Sequence[Pair]) -> tuple[list[Judged], CommonShift | None]:
     return judge(pairs, RULES, shared), shared
 
 
+def interleaved(machine: FakeMachine, n: int, seconds: Sequence[float]) -> list[list[float]]:
+    """The step times of ``n`` processes of each cell, the replicates being the outer loop, as a run makes them."""
+    rounds = [[machine.medians(1, each)[0] for each in seconds] for _ in range(n)]
+    return [list(times) for times in zip(*rounds, strict=True)]
+
+
 def simulate(
     *, cells: int, n: int, slow: float = 0.0, common: float = 0.0, times: int = TIMES, **faults: float
 ) -> Tally:
@@ -47,9 +54,11 @@ def simulate(
     tally = Tally()
     for seed in range(times):
         machine = FakeMachine(seed, **faults)  # type: ignore[arg-type]
-        a = [machine.medians(n) for _ in range(cells)]
-        b = [machine.medians(n, 0.005 * (1 + common) * (1 + slow * (i == 0))) for i in range(cells)]
-        judged, shared = one([Pair.of(*both) for both in zip(a, b, strict=True)])
+        a = interleaved(machine, n, [0.005] * cells)
+        b = interleaved(machine, n, [0.005 * (1 + common) * (1 + slow * (i == 0)) for i in range(cells)])
+        pairs = [Pair.of(*both) for both in zip(a, b, strict=True)]
+        shared = common_shift(pairs, RULES)
+        judged = judge(pairs, RULES, shared, max(abs(moved_within(side) or 0.0) for side in (a, b)))
         untouched = judged[1:] if slow else judged
         tally.alarms += any(each.verdict in CHANGED for each in untouched)
         tally.found += judged[0].verdict is Verdict.WORSE
@@ -122,6 +131,54 @@ def test_what_stays_where_all_others_move_is_not_called_better() -> None:
     assert "did not move" in judged[0].reason
     assert {each.verdict for each in judged[1:]} == {Verdict.AMBIGUOUS}
     assert "moved with nearly all" in judged[1].reason
+
+
+SLOWER_FOR_A_WHILE = (0.962, 0.933, 0.974, 0.932, 0.914, 0.914, 0.900, 0.932)
+"""What a shared machine made of 8 cells of equal code, minutes later."""
+
+
+@pytest.mark.parametrize("noise", [0.002, 0.01])
+@pytest.mark.parametrize("way", [1, -1])
+def test_a_machine_that_moves_its_cells_by_different_amounts_is_found_out(noise: float, way: int) -> None:
+    machine = FakeMachine(0, noise=noise)
+    factors = [factor**way for factor in SLOWER_FOR_A_WHILE]
+    judged, shared = one([Pair.of(machine.medians(15), machine.medians(15, 0.005 * f)) for f in factors])
+    assert shared is not None
+    assert shared.found
+    assert shared.moved_alike >= 7
+    assert {each.verdict for each in judged} == {Verdict.AMBIGUOUS}
+
+
+@pytest.mark.parametrize("common", [-0.01, -0.005, 0.0, 0.005, 0.01])
+@pytest.mark.parametrize("cells", [6, 8, 12])
+def test_half_of_the_cells_are_not_nearly_all(cells: int, common: float) -> None:
+    machine = FakeMachine(1, noise=0.003)
+    factors = [(1 + common) * (1.05 if i < cells // 2 else 1) for i in range(cells)]
+    judged, shared = one([Pair.of(machine.medians(15), machine.medians(15, 0.005 * f)) for f in factors])
+    assert shared is not None
+    assert not shared.found
+    assert {each.verdict for each in judged[: cells // 2]} == {Verdict.WORSE}
+    assert not {each.verdict for each in judged[cells // 2 :]} & CHANGED
+
+
+def test_cells_that_moved_both_ways_about_nothing_share_nothing() -> None:
+    pairs = [Pair((0.0,) * 6, (shift,) * 6) for shift in (-0.5, -0.4, -0.3, 0.0, 0.0, 0.3, 0.4, 0.5)]
+    shared = common_shift(pairs, RULES)
+    assert shared is not None
+    assert not shared.found
+    assert shared.factor == 1
+
+
+@pytest.mark.parametrize("moved", [0.02, -0.02])
+def test_a_change_must_be_larger_than_what_the_machine_does_by_itself(moved: float) -> None:
+    machine = FakeMachine(3, noise=0.002)
+    small = Pair.of(machine.medians(15), machine.medians(15, 0.005 * 1.05))
+    large = Pair.of(machine.medians(15), machine.medians(15, 0.005 * 1.08))
+    assert [each.verdict for each in judge([small, large], RULES)] == [Verdict.WORSE] * 2
+    judged = judge([small, large], RULES, wandered=moved)
+    assert [each.verdict for each in judged] == [Verdict.AMBIGUOUS, Verdict.WORSE]
+    assert "the machine moved" in judged[0].reason
+    assert {round(each.needs or 0, 3) for each in judged} == {round(math.exp(0.06), 3)}
 
 
 def test_cells_that_change_each_by_itself_share_nothing() -> None:

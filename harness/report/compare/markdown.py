@@ -14,7 +14,7 @@ from harness.report.compare.facts import Difference, Effect
 from harness.report.compare.sides import Side
 from harness.report.compare.timings import Cell
 from harness.report.compare.transitions import Change, Transition
-from harness.report.compare.verdicts import SPREADS, Verdict
+from harness.report.compare.verdicts import DRIFTS, SPREADS, Verdict
 from harness.report.compare.words import caveats, sentences
 
 MOST_NAMED = 8
@@ -154,8 +154,8 @@ def _legend(comparison: Comparison) -> str:
         "Above 1, B is slower. One number per process, the median of its timed blocks; the estimate is the median of "
         "all ratios of a process of B to one of A (Hodges-Lehmann), with the 95 % interval of Mann-Whitney's test. "
         f"*worse* and *better* take evidence (false-discovery rate 5 % over a device's cells) and the size in *needs*: "
-        f"{100 * comparison.rules.threshold:.3g} %, or {SPREADS} times what processes alike differ by. *same* takes "
-        "an interval inside the former."
+        f"{100 * comparison.rules.threshold:.3g} %, {SPREADS} times what processes alike differ by, or {DRIFTS} times "
+        "what the machine moved by within a run. *same* takes an interval inside the first."
     )
 
 

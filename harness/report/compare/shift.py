@@ -112,3 +112,15 @@ def spread_within(*groups: Sequence[float]) -> float | None:
         return None
     # A median of few values lies nearer to them than the true middle does.
     return statistics.median(away) / NORMAL_MAD * len(away) / (len(away) - len(large))
+
+
+def moved_within(groups: Sequence[Sequence[float]]) -> float | None:
+    """By which logarithm the later half of a group lies above the earlier: the median over the groups.
+
+    The values are positive and in the order in which they were taken, at least two of them; None without a group.
+    """
+    moved = []
+    for values in groups:
+        half = len(values) // 2
+        moved.append(math.log(statistics.median(values[-half:]) / statistics.median(values[:half])))
+    return statistics.median(moved) if moved else None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from harness.blocks import counted, settled, step_seconds
 from harness.model import Device, Outcome
 from harness.report.compare.facts import Difference, barrier
+from harness.report.compare.shift import moved_within
 from harness.report.compare.sides import Side
 from harness.report.compare.verdicts import FEWEST, CommonShift, Judged, Pair, Rules, Verdict, common_shift, judge
 from harness.results import NO_PROCESS, Result
@@ -62,7 +62,7 @@ def timings(a: Side, b: Side, around: Sequence[Difference], rules: Rules) -> Tim
         shared = common_shift(pairs, rules)
         if shared is not None:
             common[device] = shared
-        said = iter(judge(pairs, rules, shared))
+        said = iter(judge(pairs, rules, shared, _wandered(a, b, device)))
         cells += [_judged(cell, next(said)) if cell.a else cell for cell in looked_at]
     return Timings(tuple(cells), common)
 
@@ -115,17 +115,17 @@ def _notes(a: Result, b: Result) -> list[str]:
     return notes
 
 
+def _wandered(a: Side, b: Side, device: Device) -> float:
+    """The larger of the two runs' own movements, in logarithms; 0 where neither can be told."""
+    factors = (wander(side, device) for side in (a, b))
+    return max((abs(math.log(factor)) for factor in factors if factor is not None), default=0.0)
+
+
 def wander(side: Side, device: Device) -> float | None:
     """By which factor the later half of the replicates is slower than the earlier; the median over the cells.
 
     It is how far a machine moves while nothing changes; None where no cell has enough replicates.
     """
-    moved = []
-    for result in side.results:
-        if result.device is not device or not result.timed:
-            continue
-        times = _times(result)
-        if len(times) >= FEWEST:
-            half = len(times) // 2
-            moved.append(math.log(statistics.median(times[-half:]) / statistics.median(times[:half])))
-    return math.exp(statistics.median(moved)) if moved else None
+    every = [_times(result) for result in side.results if result.device is device and result.timed]
+    moved = moved_within([times for times in every if len(times) >= FEWEST])
+    return None if moved is None else math.exp(moved)

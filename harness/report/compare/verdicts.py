@@ -22,6 +22,12 @@ FEWEST = 6
 SPREADS = 3
 """A change must be this many times as large as the processes of one side are apart by themselves."""
 
+DRIFTS = 3
+"""A change must be this many times as large as what one run's later attempts are apart from its earlier ones.
+
+Two runs are twice as far apart in time as a run's halves, so a steady drift makes 2 of it.
+"""
+
 FALSE_DISCOVERIES = 1 - CONFIDENCE
 """The share of claimed changes that may be false alarms."""
 
@@ -75,15 +81,17 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class CommonShift:
-    """Whether nearly all cells of a device moved by one factor: the machine's doing, rather than the code's.
+    """Whether nearly all cells of a device moved together: the machine's doing, rather than the code's.
 
-    ``moved_alike`` counts the cells whose ratio is the common factor, within what matters or their own noise.
+    ``moved_alike`` counts the cells that moved half as far to twice as far, or differ by no more than noise explains.
+    ``spread`` is how far the movements of cells are typically apart, in logarithms.
     """
 
     cells: int
     factor: float
     interval: Interval
     moved_alike: int
+    spread: float
     found: bool
 
 
@@ -119,32 +127,36 @@ class Pair:
         return Pair(self.a, tuple(value - shift for value in self.b))
 
 
-def judge(pairs: Sequence[Pair], rules: Rules, common: CommonShift | None = None) -> list[Judged]:
+def judge(
+    pairs: Sequence[Pair], rules: Rules, common: CommonShift | None = None, wandered: float = 0.0
+) -> list[Judged]:
     """A verdict on every pair; false discoveries are controlled over all of them.
 
-    With a common shift, a cell is better or worse only if it is so with the common factor taken away as well.
+    With a common shift, a cell is better or worse only if, with the common factor taken away, it still is and stands
+    out among the cells. ``wandered`` is the logarithm by which the machine moved within a run, either way.
     """
-    plain = _judge_as_they_are(pairs, rules)
+    plain = _judge_as_they_are(pairs, rules, DRIFTS * abs(wandered))
     if common is None or not common.found:
         return plain
-    apart = _judge_as_they_are([pair.without(math.log(common.factor)) for pair in pairs], rules)
-    return [_with_common(*both, common.factor) for both in zip(plain, apart, strict=True)]
+    apart = [pair.without(math.log(common.factor)) for pair in pairs]
+    apart_judged = _judge_as_they_are(apart, rules, SPREADS * common.spread)
+    return [_with_common(*both, common.factor) for both in zip(plain, apart_judged, strict=True)]
 
 
-def _judge_as_they_are(pairs: Sequence[Pair], rules: Rules) -> list[Judged]:
+def _judge_as_they_are(pairs: Sequence[Pair], rules: Rules, least: float = 0.0) -> list[Judged]:
     shifts = [pair.shift for pair in pairs]
     testable = [i for i, pair in enumerate(pairs) if pair.fewest >= FEWEST]
     qs = dict(zip(testable, adjusted([shifts[i].p for i in testable]), strict=True))
-    return [_judge(pair, shifts[i], qs.get(i), rules) for i, pair in enumerate(pairs)]
+    return [_judge(pair, shifts[i], qs.get(i), rules, least) for i, pair in enumerate(pairs)]
 
 
-def _judge(pair: Pair, shift: Shift, q: float | None, rules: Rules) -> Judged:
+def _judge(pair: Pair, shift: Shift, q: float | None, rules: Rules, least: float) -> Judged:
     ratio = math.exp(shift.estimate)
     if pair.fewest == 1:
         return Judged(Verdict.SINGLE, "one attempt on a side: a direction, no evidence", ratio)
     if q is None or shift.low is None or shift.high is None:
         return Judged(Verdict.AMBIGUOUS, f"fewer than {FEWEST} attempts on a side", ratio)
-    needs = max(rules.matters, SPREADS * pair.spread)
+    needs = max(rules.matters, SPREADS * pair.spread, least)
     judged = Judged(
         Verdict.AMBIGUOUS,
         "",
@@ -160,15 +172,15 @@ def _judge(pair: Pair, shift: Shift, q: float | None, rules: Rules) -> Judged:
         return replace(judged, verdict=Verdict.WORSE if shift.estimate > 0 else Verdict.BETTER)
     if -rules.matters < shift.low and shift.high < rules.matters:
         return replace(judged, verdict=Verdict.SAME)
-    return replace(judged, reason=_why_ambiguous(evident=evident, matters=abs(shift.estimate) >= rules.matters))
+    return replace(judged, reason=_why_ambiguous(abs(shift.estimate), pair, rules) if evident else "too noisy to tell")
 
 
-def _why_ambiguous(*, evident: bool, matters: bool) -> str:
-    if evident and matters:
-        return f"a difference, but within {SPREADS} times what attempts alike differ by"
-    if evident:
+def _why_ambiguous(size: float, pair: Pair, rules: Rules) -> str:
+    if size < rules.matters:
         return "a difference, but too small to matter for sure"
-    return "too noisy to tell"
+    if size < SPREADS * pair.spread:
+        return f"a difference, but within {SPREADS} times what attempts alike differ by"
+    return f"a difference, but within {DRIFTS} times what the machine moved by within a run"
 
 
 def _with_common(plain: Judged, apart: Judged, factor: float) -> Judged:
@@ -186,20 +198,22 @@ def common_shift(pairs: Sequence[Pair], rules: Rules) -> CommonShift | None:
     """Whether the cells of one device moved together; None where they are too few to tell.
 
     It takes a factor that is sure (the interval of the median over cells leaves 1 out), of at least half the size that
-    matters, and nearly all cells within what matters or their own noise of it.
+    matters, and nearly all cells moved alike. Not by one amount: a machine that is slower for a while is more so for a
+    network that wants memory than for one that fits into a cache.
     """
     moved = [pair.shift.estimate for pair in pairs]
     interval = median_interval(moved) if len(moved) >= FEWEST_CELLS else None
     if interval is None:
         return None
     middle = statistics.median(moved)
-    alike = sum(abs(shift - middle) <= _slack(pair, rules) for pair, shift in zip(pairs, moved, strict=True))
+    alike = sum(_is_alike(pair, shift, middle, rules) for pair, shift in zip(pairs, moved, strict=True))
     sure = interval.low > 0 or interval.high < 0
     found = sure and abs(middle) >= rules.matters / 2 and len(moved) - alike <= max(1, EXCEPTIONS * len(moved))
     bounds = replace(interval, low=math.exp(interval.low), high=math.exp(interval.high))
-    return CommonShift(len(moved), math.exp(middle), bounds, alike, found)
+    return CommonShift(len(moved), math.exp(middle), bounds, alike, spread_within(moved) or 0.0, found)
 
 
-def _slack(pair: Pair, rules: Rules) -> float:
-    """How far a cell that moved like all may be from the others."""
-    return max(rules.matters, SPREADS * pair.spread * math.sqrt(1 / len(pair.a) + 1 / len(pair.b)))
+def _is_alike(pair: Pair, shift: float, middle: float, rules: Rules) -> bool:
+    """Whether a cell moved as the others did: half to twice as far, or no farther off than its noise explains."""
+    slack = max(rules.matters, SPREADS * pair.spread * math.sqrt(1 / len(pair.a) + 1 / len(pair.b)))
+    return abs(shift - middle) <= slack or (middle != 0 and 0.5 <= shift / middle <= 2)
