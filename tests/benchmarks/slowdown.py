@@ -97,7 +97,7 @@ def tell(title: str, found: Any) -> None:
     for cell in found["timings"]:
         axes = dict(part.split("=") for part in cell["label"].split(","))
         size = f"{cell['ratio']:.3f} [{cell['low']:.3f}, {cell['high']:.3f}], needs {cell['needs']:.3f}"
-        print(f"  {axes['cell']:5} {axes['placement']:24} {cell['verdict']:10} {size}  {cell['reason']}")
+        print(f"  {axes['cell']:5} {axes['placement']:24} {cell['verdict']:10} {size}  {cell['reason'] or ''}")
     for shift in found["common_shifts"].values():
         print(f"  common shift: {'found' if shift['found'] else 'none'}, factor {shift['factor']:.3f}")
     for row in found["machine"]:
