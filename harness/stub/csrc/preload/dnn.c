@@ -14,8 +14,11 @@ typedef struct {
 } stub_dnn;
 
 void *stub_real_cudnn(const char *name) {
-    /* By handle: PyTorch's libraries, and cuDNN with them, are outside the global scope. */
-    void *library = dlopen(STUB_CUDNN_LIBRARY, RTLD_LAZY | RTLD_NOLOAD);
+    /* By handle: PyTorch's libraries, and cuDNN with them, are outside the global scope. Asked for until it is there
+     * and then kept, since the loader compares the name with those of some hundred libraries, at every call of an RNN. */
+    static void *_Atomic kept;
+    void *library = kept;
+    if (!library) kept = library = dlopen(STUB_CUDNN_LIBRARY, RTLD_LAZY | RTLD_NOLOAD);
     return library ? dlsym(library, name) : NULL;
 }
 
