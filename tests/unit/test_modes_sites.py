@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import functools
 import sys
+import sysconfig
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from torch import nn
 
-from harness.modes.sites import module_of
+import harness
+from harness.modes.sites import Site, is_machinery, module_of
 
 
 def owner() -> nn.Module | None:
@@ -101,3 +105,29 @@ def test_a_function_that_is_given_a_module_is_no_method_of_it() -> None:
     assert short.static(short) is None
     assert Holder().method(short) is None
     assert Holder.wrapped(short) is None
+
+
+TORCH, PACKAGE, STDLIB = Path(torch.__file__).parent, Path(harness.__file__).parent, Path(sysconfig.get_path("stdlib"))
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        (TORCH / "nn" / "modules" / "rnn.py", True),
+        (PACKAGE / "modes" / "guard.py", True),
+        (PACKAGE / "diagnose" / "witness" / "watcher.py", True),
+        (TORCH.with_name("torchvision") / "ops.py", False),
+        (TORCH.with_name("torch_of_mine.py"), False),
+        (PACKAGE / "modesty.py", False),
+        (PACKAGE / "diagnose_mine" / "train.py", False),
+    ],
+    ids=lambda value: "/".join(value.parts[-2:]) if isinstance(value, Path) else None,
+)
+def test_what_only_begins_as_the_machinery_does_is_none(file: Path, expected: bool) -> None:
+    assert is_machinery(compile("pass", str(file), "exec")) is expected
+
+
+@pytest.mark.parametrize("library", [STDLIB, Path(sysconfig.get_path("platstdlib"))], ids=["stdlib", "platstdlib"])
+def test_what_only_begins_as_a_library_does_is_the_person_s(library: Path) -> None:
+    assert not Site(str(library / "threading.py"), 1, "f").own
+    assert Site(str(library.with_name(f"{library.name}-mine") / "train.py"), 1, "f").own
