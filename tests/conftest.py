@@ -19,6 +19,9 @@ settings.load_profile("patient")
 # would then wait for what cannot come.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+for _number in (signal.SIGHUP, signal.SIGTERM):  # as nohup does
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, signal.SIG_DFL)
 
 UNIT = Path(__file__).parent / "unit"
 

@@ -70,9 +70,11 @@ def standing_lines(found: Standing, store: Store) -> Iterator[str]:
     yield from _aligned(rows)
     replaced = sum(each.superseded for each in found.devices)
     if replaced:
-        yield f"{replaced} earlier attempts were made again; the latest of each is counted"
+        attempts = "1 earlier attempt was" if replaced == 1 else f"{replaced} earlier attempts were"
+        yield f"{attempts} made again; the latest of each is counted"
     if found.strays:
-        yield f"{found.strays} records belong to nothing that was planned"
+        records = "1 record belongs" if found.strays == 1 else f"{found.strays} records belong"
+        yield f"{records} to nothing that was planned"
     yield from ("", *(line for sitting in found.sittings for line in _sitting_lines(sitting)))
     yield from _next(found, store)
 

@@ -50,7 +50,7 @@ def test_it_says_what_came_out_and_where(root: Path, cpu_run: Ended) -> None:
     assert places == [
         f"report: {folder.report.relative_to(root.parent)}",
         f"results: {folder.results.relative_to(root.parent)}",
-        f"MLflow: sqlite:///{root}/mlflow.db (`harness ui` opens it)",
+        f"MLflow: sqlite:///{root}/mlflow.db (`harness --store '{root}' ui` opens it)",
     ]
     assert "\x1b" not in cpu_run.out + cpu_run.err
     assert len(cpu_run.err.splitlines()) == 2, "the run, and the one kind of error that is not the one sought"

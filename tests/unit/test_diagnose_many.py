@@ -6,17 +6,20 @@ from pathlib import Path
 
 import pytest
 
+from harness.diagnose import collected as collected_room
 from harness.diagnose import facts
+from harness.diagnose import limits as limits_room
 from harness.diagnose.collected import Collected, collect, prepare
 from harness.diagnose.facts import Count
 from harness.diagnose.limits import limits
+from harness.diagnose.witness import notes as notes_room
 from harness.diagnose.witness import passing, surroundings
 from harness.diagnose.witness.histories import History
 from harness.diagnose.witness.notes import Notes
 from harness.model import Device
 from tests.watched import PRELUDE, findings, seen
 
-LEFT_OUT = "More was found than the 40 things that are written down; the rest is not told."
+LEFT_OUT = "More was found than the {} things that are written down; the rest is not told."
 
 ONE_AFTER_ANOTHER = {
     "gradient": "net = Net().eval()\n    net(x).sum().backward()",
@@ -40,16 +43,25 @@ def test_no_history_has_the_number_of_another() -> None:
     assert len({History().number for _ in range(100)}) == 100
 
 
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> int:
+    """As many facts are written down as may be in these tests."""
+    few = 6
+    for room in (limits_room, collected_room, notes_room):
+        monkeypatch.setattr(room, "MOST_FACTS", few)
+    return few
+
+
 @pytest.mark.parametrize(("more", "told"), [(-1, False), (0, False), (1, True), (3, True)])
-def test_what_is_left_out_is_told_and_nothing_else(tmp_path: Path, more: int, told: bool) -> None:
-    body = "".join("net(x).sum().backward()\n" for _ in range(facts.MOST_FACTS + more))
+def test_what_is_left_out_is_told_and_nothing_else(tmp_path: Path, few: int, more: int, told: bool) -> None:
+    body = "".join("net(x).sum().backward()\n" for _ in range(few + more))
     found = seen(tmp_path, f"{PRELUDE}\nnet = Net().eval()\n{body}")
-    assert (LEFT_OUT in limits(found, Device.CPU)) is told
+    assert (LEFT_OUT.format(few) in limits(found, Device.CPU)) is told
     assert found.count(Count.DROPPED) == max(more, 0)
 
 
-def test_what_is_left_out_is_counted_once_and_not_if_it_was_withdrawn(tmp_path: Path) -> None:
-    program = "net = Net().eval()\n" + "net(x).sum().backward()\n" * facts.MOST_FACTS
+def test_what_is_left_out_is_counted_once_and_not_if_it_was_withdrawn(tmp_path: Path, few: int) -> None:
+    program = "net = Net().eval()\n" + "net(x).sum().backward()\n" * few
     frozen = "late = Net(num_layers=2, dropout=0.5).requires_grad_(False)\nlate(x)\nlate(x)\n"
     assert seen(tmp_path / "kept", f"{PRELUDE}{program}{frozen}").count(Count.DROPPED) == 1
     thawed = f"{frozen}late.requires_grad_(True)\nlate(x)\nlate(x)\n"
@@ -100,4 +112,4 @@ def test_a_silent_form_is_looked_at_once(tmp_path: Path, asked: list[str], held:
 
 def test_the_note_says_how_many_are_written_down() -> None:
     every = dict.fromkeys(range(Count.TIMES), 0) | {Count.ATTACHED: 1, Count.FORWARDS: 1, Count.DROPPED: 2}
-    assert limits(Collected(counts=every), Device.CPU) == (LEFT_OUT,)
+    assert limits(Collected(counts=every), Device.CPU) == (LEFT_OUT.format(facts.MOST_FACTS),)

@@ -82,7 +82,7 @@ def scripts(plan: Plan, records: Sequence[Record]) -> object:
 
 def lines(plan: Plan, records: Sequence[Record]) -> object:
     shown = [line for variant in plan.variants for line in variant_lines(plan, variant, tuple(records))]
-    return [line for line in shown if "replaced by a retry" not in line]
+    return [line for line in shown if "made again" not in line]
 
 
 def children(plan: Plan, records: Sequence[Record]) -> object:

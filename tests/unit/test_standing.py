@@ -86,6 +86,22 @@ def test_a_run_is_complete_when_every_planned_attempt_has_a_record(tmp_path: Pat
         assert standing(folder).state is State.RUNNING
 
 
+@pytest.mark.parametrize(
+    ("extra", "again", "strays"),
+    [
+        (1, "1 earlier attempt was made again", "1 record belongs to nothing"),
+        (2, "2 earlier attempts were made again", "2 records belong to nothing"),
+    ],
+)
+def test_one_is_told_in_the_singular(tmp_path: Path, main: Any, extra: int, again: str, strays: str) -> None:
+    repeated = [replace(record, attempt=2) for record in RECORDS[:extra]]
+    foreign = [replace(record, key="0" * 12) for record in RECORDS[:extra]]
+    kept(tmp_path, [*RECORDS, *repeated, *foreign])
+    told = main("status").out
+    assert f"{again};" in told
+    assert f"{strays} that was planned" in told
+
+
 @pytest.mark.parametrize("stale", [False, True], ids=["none", "of an earlier sitting"])
 def test_a_complete_run_whose_report_was_never_written_says_so_and_goes_first(
     tmp_path: Path, main: Any, stale: bool
