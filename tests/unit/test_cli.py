@@ -372,7 +372,10 @@ def all_harness_errors(kind: type[HarnessError] = HarnessError) -> Iterator[type
         yield from all_harness_errors(child)
 
 
-@pytest.mark.parametrize("kind", set(all_harness_errors()), ids=lambda kind: kind.__name__)
+KINDS = sorted(set(all_harness_errors()), key=lambda kind: kind.__name__)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_every_way_to_fail_has_its_exit_code(
     main: Any, monkeypatch: pytest.MonkeyPatch, kind: type[HarnessError]
 ) -> None:
