@@ -18,8 +18,9 @@ $(STAMP): pyproject.toml
 matrix: setup
 	$(BIN)/harness run matrix
 
+# Several at once: many tests wait for processes. A file stays with one worker, since its tests share what they set up.
 test: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 lint: setup
 	$(BIN)/ruff check .

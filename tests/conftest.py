@@ -23,6 +23,10 @@ for _number in (signal.SIGHUP, signal.SIGTERM):  # as nohup does
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, signal.SIG_DFL)
 
+# A width that whoever runs the tests has set, as workers of pytest-xdist do, is not that of the terminals in them.
+for _name in ("COLUMNS", "LINES"):
+    os.environ.pop(_name, None)
+
 UNIT = Path(__file__).parent / "unit"
 
 
