@@ -88,7 +88,7 @@ def _state_words(found: Standing) -> str:
             report = "" if found.reported else ", but nobody came to write its report"
             return f"complete, {found.recorded} of {found.planned} attempts are recorded{report}"
         case State.UNFINISHED:
-            return f"unfinished, {missing} of {found.planned} attempts are missing, and nobody is at work on it"
+            return f"unfinished, {missing} of {found.planned} attempts {'is' if missing == 1 else 'are'} missing, and nobody is at work on it"
 
 
 def _sitting_lines(sitting: Sitting) -> Iterator[str]:
@@ -122,7 +122,7 @@ def _next(found: Standing, store: Store) -> Iterator[str]:
     elif not found.reported:
         yield from ("", f"`{resume}` writes its report and brings it to MLflow")
     elif found.again:
-        yield from ("", f"`{resume}` makes {found.again} attempts again")
+        yield from ("", f"`{resume}` makes {found.again} attempt{'s' * (found.again > 1)} again")
 
 
 def table_lines(every: list[Standing | Unreadable], store: Store) -> Iterator[str]:

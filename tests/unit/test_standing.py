@@ -93,13 +93,26 @@ def test_a_run_is_complete_when_every_planned_attempt_has_a_record(tmp_path: Pat
         (2, "2 earlier attempts were made again", "2 records belong to nothing"),
     ],
 )
-def test_one_is_told_in_the_singular(tmp_path: Path, main: Any, extra: int, again: str, strays: str) -> None:
+def test_one_is_counted_in_the_singular(tmp_path: Path, main: Any, extra: int, again: str, strays: str) -> None:
     repeated = [replace(record, attempt=2) for record in RECORDS[:extra]]
     foreign = [replace(record, key="0" * 12) for record in RECORDS[:extra]]
     kept(tmp_path, [*RECORDS, *repeated, *foreign])
     told = main("status").out
     assert f"{again};" in told
     assert f"{strays} that was planned" in told
+
+
+@pytest.mark.parametrize(("lost", "missing"), [(1, "1 of 12 attempts is missing"), (2, "2 of 12 attempts are missing")])
+def test_one_is_missing_in_the_singular(tmp_path: Path, main: Any, lost: int, missing: str) -> None:
+    kept(tmp_path, RECORDS[:-lost])
+    assert missing in main("status").out
+
+
+@pytest.mark.parametrize(("crashed", "again"), [(1, "makes 1 attempt again"), (2, "makes 2 attempts again")])
+def test_one_is_made_again_in_the_singular(tmp_path: Path, main: Any, crashed: int, again: str) -> None:
+    died = [die(record, Outcome.CRASH, "ended by SIGSEGV") for record in RECORDS[:crashed]]
+    kept(tmp_path, [*died, *RECORDS[crashed:]])
+    assert again in main("status").out
 
 
 @pytest.mark.parametrize("stale", [False, True], ids=["none", "of an earlier sitting"])
