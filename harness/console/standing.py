@@ -88,7 +88,8 @@ def _state_words(found: Standing) -> str:
             report = "" if found.reported else ", but nobody came to write its report"
             return f"complete, {found.recorded} of {found.planned} attempts are recorded{report}"
         case State.UNFINISHED:
-            return f"unfinished, {missing} of {found.planned} attempts {'is' if missing == 1 else 'are'} missing, and nobody is at work on it"
+            verb = "is" if missing == 1 else "are"
+            return f"unfinished, {missing} of {found.planned} attempts {verb} missing, and nobody is at work on it"
 
 
 def _sitting_lines(sitting: Sitting) -> Iterator[str]:
