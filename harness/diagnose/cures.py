@@ -11,7 +11,7 @@ from harness.diagnose.facts import Fact
 from harness.diagnose.findings import Cure
 from harness.diagnose.handles import Handle, handle_of, import_edits, own_place
 from harness.diagnose.restoring import restore_mode
-from harness.diagnose.source import Fork, Loop, Spot, assigns, called_name, first_line
+from harness.diagnose.source import Fork, Loop, Spot, assigns, called_name, first_line, pauses
 from harness.diagnose.training import where_it_trains
 
 _WANT_TRAIN = (patterns.AFTER_EPOCH, patterns.BY_HELPER, patterns.BEFORE_BACKWARD)
@@ -153,7 +153,9 @@ def _step(spot: Spot) -> ast.stmt:
 
 
 def _rules_out(loop: Loop, helpers: set[str]) -> bool:
-    """Whether the mode is switched in ``loop``: a ``train()`` in front of it would not outlive the first round."""
+    """Whether the mode may be switched in ``loop``: a ``train()`` in front of it would not outlive the first round."""
+    if pauses(loop):
+        return True
     calls = [node for node in ast.walk(loop) if isinstance(node, ast.Call)]
     evals = [call for call in calls if isinstance(call.func, ast.Attribute) and not call.args]
     return any(called_name(call) == "eval" for call in evals) or any(called_name(call) in helpers for call in calls)

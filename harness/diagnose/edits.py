@@ -109,7 +109,7 @@ def apply_to(text: str, edits: Iterable[Edit]) -> str:
             case EditAction.WRAP:
                 for number in range(first, last):
                     kept = int(number + 1 in inside)
-                    deeper = [_deeper(line, _step(begins)) for line in cells[number][kept:]]
+                    deeper = [_deeper(line, step_of(begins)) for line in cells[number][kept:]]
                     cells[number] = cells[number][:kept] + deeper
                 cells[first] = [*code, *cells[first]]
                 cells[last - 1] += _indented(edit.end or "", begins)
@@ -154,7 +154,8 @@ def _deeper(line: str, step: str) -> str:
     return f"{line[:begins]}{step}{line[begins:]}" if line else line
 
 
-def _step(like: str) -> str:
+def step_of(like: str) -> str:
+    """By what a line is indented that stands one deeper than ``like``."""
     return "\t" if like.startswith("\t") else _STEP
 
 

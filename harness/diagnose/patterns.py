@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from harness.diagnose.facts import Chain, Fact
-from harness.diagnose.source import Fork, Spot, fork, shares_loop
+from harness.diagnose.source import Fork, Spot, fork, pauses, shares_loop
 
 AFTER_EPOCH, BY_HELPER = "eval-after-epoch", "eval-by-helper"
 REUSED, BEFORE_BACKWARD = "eval-output-reused", "train-before-backward"
@@ -116,10 +116,14 @@ def _left_in_eval(fact: Fact) -> str:
 
 
 def _loops_deeper(fact: Fact, deeper: int) -> bool:
-    """Whether a loop over steps runs in what the function that both have in common calls."""
+    """Whether a loop over steps runs in what the function that both have in common calls, and from end to end.
+
+    One that yields after each step is driven by that function, which may do something else between two of them.
+    """
     inside = entry_chain(fact)[:deeper]
     steps = {(place.file, place.starts): Spot(place).loops for place in fact.backward}
-    return any(loop in steps.get((place.file, place.starts), []) for place in inside for loop in Spot(place).loops)
+    loops = [(place, loop) for place in inside for loop in Spot(place).loops if not pauses(loop)]
+    return any(loop in steps.get((place.file, place.starts), []) for place, loop in loops)
 
 
 def _of_epochs(loop: ast.AST) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from harness.diagnose import patterns
-from harness.diagnose.edits import Edit, EditAction
+from harness.diagnose.edits import Edit, EditAction, step_of
 from harness.diagnose.facts import Fact, Place
 from harness.diagnose.findings import Cure
 from harness.diagnose.handles import own_place, plain
@@ -29,7 +29,7 @@ def restore_mode(fact: Fact) -> Cure | None:
     first, _, together = spot.whole_lines(statement)
     if together != [statement]:
         return None
-    return _cure(place, ast.unparse(receiver), first, rest)
+    return _cure(place, ast.unparse(receiver), first, rest, step_of(spot.source.lines[first - 1]))
 
 
 def _helpers_line(fact: Fact) -> Place | None:
@@ -64,10 +64,11 @@ def _keeps_it_on_purpose(spot: Spot, rest: list[ast.stmt], receiver: str) -> boo
     return not any(isinstance(node, ast.Call) for one in rest for node in ast.walk(one))
 
 
-def _cure(place: Place, model: str, line: int, rest: list[ast.stmt]) -> Cure:
+def _cure(place: Place, model: str, line: int, rest: list[ast.stmt], step: str) -> Cure:
     note, back = f"{_NOTED} = {model}.training", f"{model}.train({_NOTED})"
     end = rest[-1].end_lineno or rest[-1].lineno
-    wrap = Edit(place.file, first_line(rest[0]), EditAction.WRAP, "try:", end_line=end, end=f"finally:\n    {back}")
+    restored = f"finally:\n{step}{back}"
+    wrap = Edit(place.file, first_line(rest[0]), EditAction.WRAP, "try:", end_line=end, end=restored)
     sentence = (
         f"have {place.function} put back the mode that it finds: `{note}` before {place.file}:{line}, "
         f"and `{back}` when it is done."

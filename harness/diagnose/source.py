@@ -208,6 +208,18 @@ def called_name(call: ast.Call) -> str | None:
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", None)
 
 
+def pauses(node: Function | Loop) -> bool:
+    """Whether a function, or a loop in one, stops at a ``yield`` for its caller to do something else meanwhile."""
+    waiting: list[ast.AST] = list(node.body)
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, ast.Yield | ast.YieldFrom):
+            return True
+        if not isinstance(one, Function | ast.Lambda | ast.ClassDef):
+            waiting += ast.iter_child_nodes(one)
+    return False
+
+
 def assigns(loop: Loop, name: str) -> bool:
     """Whether ``loop`` gives another value to the variable that the expression ``name`` begins with."""
     variable = name.partition(".")[0].partition("[")[0]

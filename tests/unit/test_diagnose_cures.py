@@ -401,3 +401,12 @@ def test_what_else_stands_beside_train_in_forward_stays(tmp_path: Path) -> None:
     (found,) = findings(tmp_path, f"{program}\nnet = Always().eval()\nwith torch.no_grad(): net(x)\n")
     assert [edit.code for edit in found.cure.edits] == ["pass; y = self.rnn(x)[0]"]
     assert cured(tmp_path, found) == ()
+
+
+def test_a_mode_is_put_back_in_the_indentation_of_its_file(tmp_path: Path) -> None:
+    helper = "def show(net):\n\tif True:\n\t\tnet.eval()\n\t\tprint(net(x).shape)\n\n"
+    loop = "net = Net()\nfor step in range(3):\n\tnet(x).sum().backward()\n\tshow(net)\n"
+    found = findings(tmp_path, helper + loop)
+    assert found[0].cure.id == "restore-mode"
+    assert [edit.end for edit in found[0].cure.edits] == [None, "finally:\n\tnet.train(was_training)"]
+    assert cured(tmp_path, found[0]) == ()
