@@ -151,14 +151,32 @@ def test_a_machine_that_moves_its_cells_by_different_amounts_is_found_out(noise:
 
 @pytest.mark.parametrize("common", [-0.01, -0.005, 0.0, 0.005, 0.01])
 @pytest.mark.parametrize("cells", [6, 8, 12])
-def test_half_of_the_cells_are_not_nearly_all(cells: int, common: float) -> None:
+@pytest.mark.parametrize("slower", [1.037, 1.05])
+def test_half_of_the_cells_are_not_nearly_all(cells: int, common: float, slower: float) -> None:
     machine = FakeMachine(1, noise=0.003)
-    factors = [(1 + common) * (1.05 if i < cells // 2 else 1) for i in range(cells)]
+    factors = [(1 + common) * (slower if i < cells // 2 else 1) for i in range(cells)]
     judged, shared = one([Pair.of(machine.medians(15), machine.medians(15, 0.005 * f)) for f in factors])
     assert shared is not None
     assert not shared.found
     assert {each.verdict for each in judged[: cells // 2]} == {Verdict.WORSE}
     assert not {each.verdict for each in judged[cells // 2 :]} & CHANGED
+
+
+def test_a_cell_that_moved_less_than_all_others_is_told_so() -> None:
+    machine = FakeMachine(0, noise=0.002)
+    pairs = [Pair.of(machine.medians(15), machine.medians(15, 0.005 * (1.1 if i else 1.04))) for i in range(12)]
+    judged, shared = one(pairs)
+    assert shared is not None
+    assert shared.found
+    assert judged[0].verdict is Verdict.AMBIGUOUS
+    assert judged[0].reason == f"moved less than nearly all others, which moved by {shared.factor:.3f}"
+
+
+def test_the_reason_is_the_larger_of_both_bounds() -> None:
+    machine = FakeMachine(3, noise=0.01)
+    pair = Pair.of(machine.medians(30), machine.medians(30, 0.005 * 1.022))
+    assert "attempts alike" in judge([pair], RULES, wandered=0.009)[0].reason
+    assert "the machine moved" in judge([pair], RULES, wandered=0.02)[0].reason
 
 
 def test_cells_that_moved_both_ways_about_nothing_share_nothing() -> None:

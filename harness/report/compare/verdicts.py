@@ -38,6 +38,13 @@ EXCEPTIONS = 0.1
 """The share of cells, but at least one, that may have moved otherwise where a factor is a common one."""
 
 
+ALIKE = 2.5
+"""By which factor cells that move together may have moved farther or less far than the middle one.
+
+What wants memory is slowed down more than what fits into a cache.
+"""
+
+
 class Verdict(StrEnum):
     """All that is ever said about the speed of a cell."""
 
@@ -83,7 +90,8 @@ class Judged:
 class CommonShift:
     """Whether nearly all cells of a device moved together: the machine's doing, rather than the code's.
 
-    ``moved_alike`` counts the cells that moved half as far to twice as far, or differ by no more than noise explains.
+    ``moved_alike`` counts the cells that moved as far as the middle one, within a factor of ``ALIKE``, or differ from
+    it by no more than noise explains.
     ``spread`` is how far the movements of cells are typically apart, in logarithms.
     """
 
@@ -172,13 +180,14 @@ def _judge(pair: Pair, shift: Shift, q: float | None, rules: Rules, least: float
         return replace(judged, verdict=Verdict.WORSE if shift.estimate > 0 else Verdict.BETTER)
     if -rules.matters < shift.low and shift.high < rules.matters:
         return replace(judged, verdict=Verdict.SAME)
-    return replace(judged, reason=_why_ambiguous(abs(shift.estimate), pair, rules) if evident else "too noisy to tell")
+    why = _why_ambiguous(abs(shift.estimate), pair, rules, least) if evident else "too noisy to tell"
+    return replace(judged, reason=why)
 
 
-def _why_ambiguous(size: float, pair: Pair, rules: Rules) -> str:
+def _why_ambiguous(size: float, pair: Pair, rules: Rules, least: float) -> str:
     if size < rules.matters:
         return "a difference, but too small to matter for sure"
-    if size < SPREADS * pair.spread:
+    if SPREADS * pair.spread >= least:
         return f"a difference, but within {SPREADS} times what attempts alike differ by"
     return f"a difference, but within {DRIFTS} times what the machine moved by within a run"
 
@@ -190,30 +199,32 @@ def _with_common(plain: Judged, apart: Judged, factor: float) -> Judged:
         return plain
     if plain.verdict not in changed and apart.verdict not in changed:
         return plain
-    reason = "moved with nearly all others" if plain.verdict in changed else "did not move with nearly all others"
-    return replace(plain, verdict=Verdict.AMBIGUOUS, reason=f"{reason}, by {factor:.3f}")
+    reason = "did not move with nearly all others, by"
+    if plain.verdict in changed:
+        both = apart.verdict in changed
+        reason = "moved less than nearly all others, which moved by" if both else "moved with nearly all others, by"
+    return replace(plain, verdict=Verdict.AMBIGUOUS, reason=f"{reason} {factor:.3f}")
 
 
 def common_shift(pairs: Sequence[Pair], rules: Rules) -> CommonShift | None:
     """Whether the cells of one device moved together; None where they are too few to tell.
 
     It takes a factor that is sure (the interval of the median over cells leaves 1 out), of at least half the size that
-    matters, and nearly all cells moved alike. Not by one amount: a machine that is slower for a while is more so for a
-    network that wants memory than for one that fits into a cache.
+    matters, and nearly all cells moved alike.
     """
     moved = [pair.shift.estimate for pair in pairs]
     interval = median_interval(moved) if len(moved) >= FEWEST_CELLS else None
     if interval is None:
         return None
     middle = statistics.median(moved)
-    alike = sum(_is_alike(pair, shift, middle, rules) for pair, shift in zip(pairs, moved, strict=True))
+    alike = sum(_is_alike(pair, shift, middle) for pair, shift in zip(pairs, moved, strict=True))
     sure = interval.low > 0 or interval.high < 0
     found = sure and abs(middle) >= rules.matters / 2 and len(moved) - alike <= max(1, EXCEPTIONS * len(moved))
     bounds = replace(interval, low=math.exp(interval.low), high=math.exp(interval.high))
     return CommonShift(len(moved), math.exp(middle), bounds, alike, spread_within(moved) or 0.0, found)
 
 
-def _is_alike(pair: Pair, shift: float, middle: float, rules: Rules) -> bool:
-    """Whether a cell moved as the others did: half to twice as far, or no farther off than its noise explains."""
-    slack = max(rules.matters, SPREADS * pair.spread * math.sqrt(1 / len(pair.a) + 1 / len(pair.b)))
-    return abs(shift - middle) <= slack or (middle != 0 and 0.5 <= shift / middle <= 2)
+def _is_alike(pair: Pair, shift: float, middle: float) -> bool:
+    """Whether a cell moved as the others did: that way and about as far, or no farther off than its noise explains."""
+    slack = SPREADS * pair.spread * math.sqrt(1 / len(pair.a) + 1 / len(pair.b))
+    return abs(shift - middle) <= slack or (middle != 0 and 1 / ALIKE <= shift / middle <= ALIKE)
