@@ -20,7 +20,10 @@ class ReaderLeftError(Exception):
 
 
 class Commands(click.Group):
-    """A group that tells of a reader who has left. Click would exit with 1, which here means that a check failed."""
+    """A group that tells of a reader who has left. Click would exit with 1, which here means that a check failed.
+
+    An option of its own that stands after a command, where Click knows nothing of it, is told where it goes.
+    """
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
         """See ``click.Command``."""
@@ -29,8 +32,26 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """See ``click.Command``."""
-        with _noticing_readers():
-            return super().invoke(ctx)
+        try:
+            with _noticing_readers():
+                return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            placed = self._placed(error, ctx)
+            if placed is None:
+                raise
+            raise placed from error
+
+    def _placed(self, error: click.NoSuchOption, ctx: click.Context) -> click.UsageError | None:
+        """What is wrong where the option that a command does not know is one of this group; else None."""
+        name = error.option_name
+        option = next((each for each in self.get_params(ctx) if name in each.opts), None)
+        if option is None or error.ctx is None:
+            return None
+        right = f"harness {name}"
+        if not option.is_eager:  # as --version is, which is all there is to do
+            command = error.ctx.command_path.removeprefix(f"{ctx.command_path} ")
+            right += f" {option.make_metavar(ctx)} {command} ..."
+        return click.UsageError(f"{name} goes before the command: {right}", error.ctx)
 
 
 class _Folder(click.Path):
@@ -61,6 +82,7 @@ def _noticing_readers() -> Iterator[None]:
 @click.option(
     "--store",
     type=_Folder(file_okay=False, path_type=Path),
+    metavar="DIR",
     envvar="HARNESS_STORE",
     default=Path(),
     help="Folder for mlflow.db and mlruns/. [default: the current folder; also HARNESS_STORE]",

@@ -31,7 +31,7 @@ def stub_info() -> None:
     console.show_stub()
 
 
-@stub_group.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@stub_group.command("run", context_settings={"allow_interspersed_args": False})
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND [ARGS]...")
 @click.pass_context
 def stub_run(context: click.Context, /, command: tuple[str, ...]) -> None:

@@ -117,6 +117,35 @@ def test_every_example_in_a_help_is_a_command_line_that_can_be_parsed(words: tup
             command = command_
 
 
+OF_THE_TOP = [(option, name) for option in cli.cli.params for name in option.opts]
+
+
+@pytest.mark.parametrize("words", [words for words in COMMANDS if words], ids=" ".join)
+@pytest.mark.parametrize(("option", "name"), OF_THE_TOP, ids=[name for _, name in OF_THE_TOP])
+def test_an_option_of_the_top_after_a_command_is_told_where_it_goes(
+    main: Any, words: tuple[str, ...], option: click.Option, name: str
+) -> None:
+    assert not any(name in each.opts for each in COMMANDS[words].params), "one name, two meanings"
+    right = f"harness {name}" if option.is_eager else f"harness {name} {option.metavar} {' '.join(words)} ..."
+    for given in ((name,),) if option.is_eager else ((name, "D"), (f"{name}=D",)):
+        ended = main(*words, *given, "more")
+        assert (ended.code, ended.out) == (2, "")
+        assert ended.err.splitlines()[-1] == f"Error: {name} goes before the command: {right}"
+
+
+@pytest.mark.parametrize("words", [words for words in COMMANDS if words], ids=" ".join)
+def test_an_option_of_nobody_is_told_as_before(main: Any, words: tuple[str, ...]) -> None:
+    ended = main(*words, "--nobodys")
+    assert ended.code == 2
+    assert "No such option '--nobodys'" in ended.err
+
+
+def test_the_readme_shows_the_store_before_the_command() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "`harness --store DIR " in text
+    assert re.findall(r"(?<!harness )--store DIR", text) == []
+
+
 def test_every_command_is_in_the_readme() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     missing = [name for words in LEAVES if (name := " ".join(("harness", *words))) not in text]
