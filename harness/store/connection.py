@@ -9,13 +9,14 @@ cost the database its last transactions and nobody anything: hence ``synchronous
 from __future__ import annotations
 
 import errno
+import glob
 import importlib.util
 import logging
 import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -40,6 +41,7 @@ LOCK_PATIENCE_S = 60.0
 
 _DATABASES = frozenset({"sqlite", "postgresql", "mysql", "mssql"})
 _WEB = frozenset({"http", "https"})
+_ELSEWHERE = "Choose another folder with --store DIR; a run can do without MLflow, with --no-tracking."
 _ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     # A server that died is to cost a run a caveat, not the quarter of an hour that MLflow would try for.
@@ -88,10 +90,13 @@ def check_tracking(store: Store) -> None:
 
     Raises:
         TrackingError: MLflow is not installed, or the store is in its old file format.
-        UsageError: the tracking URI is none that MLflow knows.
+        UsageError: the tracking URI is none that MLflow knows, or the path is one in which it can make no database.
     """
     if importlib.util.find_spec("mlflow") is None:
         raise TrackingError("MLflow is not installed", "Install it with `pip install mlflow`, or add --no-tracking.")
+    named = store.uri != store.default_uri
+    if not named:
+        _check_folder(store.root.absolute())
     _check_uri(store.uri)
     store.refuse_old_file_store()
     database = sqlite_file(store.uri)
@@ -99,6 +104,23 @@ def check_tracking(store: Store) -> None:
         raise TrackingError(
             f"{database} is a folder, where MLflow's database should be",
             "Move it away, or choose another store with --store DIR.",
+        )
+    # A migration of MLflow's writes the artifact root into its SQL as Python quotes it, which SQLite then cannot read.
+    if database is not None and {"'", '"'} <= set(str(database.parent)) and not database.exists():
+        raise UsageError(
+            f"MLflow can make no database in {database.parent}: the path has both ' and \" in it",
+            "Use sqlite:///FILE with another path." if named else _ELSEWHERE,
+        )
+
+
+def _check_folder(folder: Path) -> None:
+    """The same as ``_check_uri`` says of such paths, in the words of a person who named a folder and no URI."""
+    unfit = re.search(r"\?|%[0-9a-f]{2}", str(folder), re.IGNORECASE)
+    found = unfit[0] if unfit else next((each for each in str(folder) if not each.isprintable()), None)
+    if found is not None:
+        raise UsageError(
+            f"MLflow can keep no database in the store's folder {str(folder)!r}: its path has {found!r} in it",
+            _ELSEWHERE,
         )
 
 
@@ -250,14 +272,20 @@ def _open_sqlite(uri: str, database: Path) -> str:
 
 def _make_whole(make: Callable[..., Any], uri: str, database: Path) -> None:
     """Make a database beside ``database`` and give it that name when MLflow's dozens of migrations are through."""
-    for leftover in database.parent.glob(f".{database.name}.*.part*"):
-        leftover.unlink(missing_ok=True)  # of one who was killed; nobody else makes one while we hold the lock
+    _remove_drafts(database)  # of one who was killed; nobody else makes one while we hold the lock
     draft = database.with_name(f".{database.name}.{os.getpid()}.part")
-    make(f"{uri[: uri.index(':///')]}:///{draft}", str(database.parent / "mlruns")).engine.dispose()
-    if database.exists():  # a bare `mlflow ui` was quicker
-        draft.unlink()
-    else:
-        draft.replace(database)
+    try:
+        make(f"{uri[: uri.index(':///')]}:///{draft}", str(database.parent / "mlruns")).engine.dispose()
+        if not database.exists():  # else a bare `mlflow ui` was quicker
+            draft.replace(database)
+    finally:
+        _remove_drafts(database)
+
+
+def _remove_drafts(database: Path) -> None:
+    for draft in database.parent.glob(f".{glob.escape(database.name)}.*.part*"):
+        with suppress(OSError):
+            draft.unlink()
 
 
 def _relax(connection: Any, _record: Any) -> None:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import RunNotFoundError, TrackingError, UsageError
+from harness.store import connection
 from harness.store.connection import check_tracking
 from harness.store.layout import Store, checked_run_id, new_run_id
 
@@ -112,6 +113,73 @@ def test_a_folder_in_the_databases_place_is_refused_before_mlflow_tries_for_minu
     store.database.mkdir()
     with pytest.raises(TrackingError, match="is a folder"):
         check_tracking(store)
+
+
+@pytest.mark.parametrize(
+    ("name", "character"),
+    [
+        ("a?b", "'?'"),
+        ("a%41b", "'%41'"),
+        ("a%2fb", "'%2f'"),
+        ("a\nb", r"'\n'"),
+        ("a\x1bb", r"'\x1b'"),
+        ("a\udcff", r"'\udcff'"),
+    ],
+)
+def test_a_folder_in_which_no_database_can_be_is_named_and_no_uri_that_nobody_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, character: str
+) -> None:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    with pytest.raises(UsageError) as caught:
+        check_tracking(Store(tmp_path / name))
+    said = str(caught.value)
+    assert f"the store's folder {str(tmp_path / name)!r}: its path has {character} in it" in said
+    assert "sqlite:" not in said + caught.value.advice
+    assert "--store DIR" in caught.value.advice and "--no-tracking" in caught.value.advice
+    check_tracking(Store(tmp_path / name, "sqlite:////elsewhere/mlflow.db"))
+
+
+@pytest.mark.parametrize("name", ["a?b", "a%41b"])
+def test_a_uri_that_was_typed_is_what_is_refused(tmp_path: Path, name: str) -> None:
+    uri = f"sqlite:///{tmp_path}/{name}/mlflow.db"
+    with pytest.raises(UsageError) as caught:
+        check_tracking(Store(tmp_path, uri))
+    assert repr(uri) in str(caught.value)
+    assert "--store" not in caught.value.advice
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_path_with_both_quotes_is_refused_while_it_has_no_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool
+) -> None:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    for name in ("it's", 'a"b', "a\\b", "a b#c"):
+        check_tracking(Store(tmp_path / name))
+    folder = tmp_path / "it's a\"b"
+    store = Store(tmp_path, f"sqlite:///{folder}/other.db") if named else Store(folder)
+    with pytest.raises(UsageError, match="has both ' and \" in it") as caught:
+        check_tracking(store)
+    assert str(folder) in str(caught.value)
+    assert ("--store DIR" in caught.value.advice) is not named
+    folder.mkdir()
+    (folder / ("other.db" if named else "mlflow.db")).touch()
+    check_tracking(store)  # one that was moved there whole
+
+
+def test_a_database_that_cannot_be_made_leaves_no_draft(tmp_path: Path) -> None:
+    database = tmp_path / "runs [1].db"
+    beside = tmp_path / ".runs [2].db.1.part"
+    beside.touch()
+
+    def fail(uri: str, _: str) -> None:
+        draft = Path(uri.removeprefix("sqlite:///"))
+        for name in (draft.name, f"{draft.name}-journal", f"{draft.name}-wal"):
+            draft.with_name(name).touch()
+        raise RuntimeError("a migration")
+
+    with pytest.raises(RuntimeError, match="a migration"):
+        connection._make_whole(fail, f"sqlite:///{database}", database)
+    assert list(tmp_path.iterdir()) == [beside]
 
 
 def test_an_old_file_store_is_refused_before_mlflow_fails_on_it(
