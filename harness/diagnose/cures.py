@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 
 from harness.diagnose import patterns
 from harness.diagnose.because import where
@@ -16,6 +17,7 @@ from harness.diagnose.training import where_it_trains
 
 _WANT_TRAIN = (patterns.AFTER_EPOCH, patterns.BY_HELPER, patterns.BEFORE_BACKWARD)
 _COMPOUND = (Loop, ast.If, ast.With, ast.AsyncWith, ast.Try, ast.Match, ast.FunctionDef, ast.ClassDef)
+_GRAPHS_OFF = ("no_grad", "inference_mode", "set_grad_enabled")
 _EVAL_GRADIENTS = "harness.eval_gradients({})"
 
 
@@ -218,10 +220,21 @@ def _enable_grad(fact: Fact) -> Cure:
     name = handle.name if handle else "model"
     in_eval = fact.switch is not None or not fact.seen.root_training
     context = f"torch.enable_grad(), {_EVAL_GRADIENTS.format(name)}" if in_eval else "torch.enable_grad()"
+    inside = _turned_off_inside(fact, handle) if handle else None
+    if inside is not None:
+        return Cure("enable-grad", f"{purpose}, within {inside}, which turns graphs off: `with {context}:`.")
     cure = _around(fact, "enable-grad", context, purpose, needs="torch")
     if handle is None or not in_eval:
         return cure
     return Cure(cure.id, cure.sentence, (*import_edits(handle, "harness"), *cure.edits))
+
+
+def _turned_off_inside(fact: Fact, handle: Handle) -> str | None:
+    """The function that turns graphs off, further in than ``handle``, where nothing around its call undoes that."""
+    way = itertools.takewhile(lambda place: place != handle.spot.place, fact.chain[fact.entry :])
+    functions = [function for place in way if (function := Spot(place).function) is not None]
+    off = (one.name for one in functions if any(word in ast.unparse(one) for word in _GRAPHS_OFF))
+    return next(off, None)
 
 
 def _remove_train(fact: Fact) -> Cure:

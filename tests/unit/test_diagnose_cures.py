@@ -410,3 +410,23 @@ def test_a_mode_is_put_back_in_the_indentation_of_its_file(tmp_path: Path) -> No
     assert found[0].cure.id == "restore-mode"
     assert [edit.end for edit in found[0].cure.edits] == [None, "finally:\n\tnet.train(was_training)"]
     assert cured(tmp_path, found[0]) == ()
+
+
+NO_GRAPH = {
+    "decorated, in one line": ("@torch.no_grad()\ndef infer(): return net(x)\n", False),
+    "inference mode, in one line": ("@torch.inference_mode()\ndef infer(): return net(x)\n", False),
+    "around the forward": ("def infer():\n    with torch.no_grad():\n        return net(x)\n", True),
+    "decorated": ("@torch.no_grad()\ndef infer():\n    return net(x)\n", True),
+}
+
+
+@pytest.mark.parametrize("name", NO_GRAPH)
+def test_a_graph_is_recorded_where_it_helps_or_only_in_words(tmp_path: Path, name: str) -> None:
+    program, edited = NO_GRAPH[name]
+    (found,) = findings(tmp_path, f"net = Net().eval()\n{program}\ninfer().sum().backward()\n")
+    assert found.pattern == "eval-no-grad"
+    assert bool(found.cure.edits) is edited
+    if edited:
+        assert cured(tmp_path, found) == ()
+    elif "no_grad" in program:
+        assert "within infer, which turns graphs off" in found.cure.sentence
