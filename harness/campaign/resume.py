@@ -58,7 +58,7 @@ def resume_matrix(asked: Resumption, conditions: Conditions, listener: Listener)
     """
     folder, plan = _find(conditions.store, asked)
     check(conditions)
-    with Journal.resume(folder) as journal:
+    with Journal.resume(folder, conditions.store.command("report", folder.run)) as journal:
         records, sittings = read_records(folder), read_sittings(folder, plan)
         number = next_number(sittings, records)
         todo = remaining(plan, records, asked.policy, number)
@@ -88,7 +88,8 @@ def _find(store: Store, asked: Resumption) -> tuple[RunFolder, Plan]:
         folder = store.find(asked.run)
         return folder, _resumable(read_plan(folder))
     store.latest()  # says it where there is none at all
-    found = ((folder, read_plan(folder)) for folder in map(store.folder, reversed(store.runs())))
+    folders = (folder for folder in map(store.folder, reversed(store.runs())) if folder.plan.exists())
+    found = ((folder, read_plan(folder)) for folder in folders)
     matrices = [(folder, plan) for folder, plan in found if not plan.is_program]
     if not matrices:
         raise RunNotFoundError(

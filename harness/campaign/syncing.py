@@ -21,7 +21,7 @@ def sync_run(store: Store, run: str | None, tell: Callable[[str], None] = lambda
     """
     folder = store.find(run)
     plan = read_plan(folder)
-    with held(folder):
+    with held(folder, store.command("report", folder.run)):
         projection = sync(store, plan, read_records(folder), artifacts=artifacts(folder))
     for left in projection.closed:
         tell(closed_words(left))

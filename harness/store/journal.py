@@ -25,6 +25,10 @@ from harness.wire import NewerSchemaError, dump, load
 
 _TAIL_STEP = 1 << 16
 
+_NO_PLAN = "Restore plan.json from a copy, or start a new run; the records have a file of their own, records.jsonl."
+_NO_LINE = "Restore the file from a copy, or start a new run; the other lines are untouched."
+
+_LOOK = "harness report"
 _PATIENCE_S = 0.5
 """Whoever only looks whether a run is being run holds its lock for an instant; that must refuse nobody."""
 
@@ -33,18 +37,20 @@ def read_plan(folder: RunFolder) -> Plan:
     """The plan of a run.
 
     Raises:
-        RunNotFoundError: the folder has no plan.
-        JournalError: the plan is damaged or was written by a newer harness.
+        RunNotFoundError: the folder has neither plan nor records.
+        JournalError: the plan is damaged or was written by a newer harness, or is missing where there are records.
     """
     with explained(f"read {folder.plan}"):
         try:
             text = folder.plan.read_bytes()
         except FileNotFoundError as error:
+            if folder.records.exists():
+                raise JournalError(f"run {folder.run} has records, but its plan.json is missing", _NO_PLAN) from error
             raise RunNotFoundError(f"run {folder.run} has no plan.json", f"Look in {folder.path}.") from error
     try:
         return planning(load(Plan, text))
     except JournalError as error:
-        raise _located(error, str(folder.plan)) from error
+        raise _located(error, str(folder.plan), _NO_PLAN) from error
 
 
 def read_records(folder: RunFolder) -> tuple[Record, ...]:
@@ -72,12 +78,11 @@ def _read_line(line: bytes, path: Path, number: int) -> Record:
     try:
         return load(Record, line)
     except JournalError as error:
-        raise _located(error, f"{path}, line {number}") from error
+        raise _located(error, f"{path}, line {number}", _NO_LINE) from error
 
 
-def _located(error: JournalError, where: str) -> JournalError:
-    advice = error.advice or "Restore the file from a copy, or start a new run; the other lines are untouched."
-    return type(error)(f"{where}: {error}", advice)
+def _located(error: JournalError, where: str, advice: str) -> JournalError:
+    return type(error)(f"{where}: {error}", error.advice or advice)
 
 
 def _is_whole(line: bytes) -> bool:
@@ -129,8 +134,10 @@ class Journal:
             return cls(folder, lock)
 
     @classmethod
-    def resume(cls, folder: RunFolder) -> Journal:
+    def resume(cls, folder: RunFolder, look: str = _LOOK) -> Journal:
         """Go on with a run: an unfinished last line is cut off, so that the next record starts a line of its own.
+
+        Whoever is refused is told to type ``look`` to see what the run has so far.
 
         Raises:
             RunNotFoundError: the folder has no plan.
@@ -139,7 +146,7 @@ class Journal:
             JournalError: the plan or the journal is damaged or newer than this harness.
         """
         read_plan(folder)
-        with _coordinator(folder) as lock:
+        with _coordinator(folder, look) as lock:
             read_records(folder)
             journal = cls(folder, lock)
         remove_drafts(folder.path)
@@ -193,7 +200,7 @@ class Journal:
 
 
 @contextmanager
-def _coordinator(folder: RunFolder) -> Iterator[FileLock]:
+def _coordinator(folder: RunFolder, look: str = _LOOK) -> Iterator[FileLock]:
     """Hold the run's lock; it is kept if the block succeeds and released if it fails.
 
     The system releases it when the process dies, however it dies.
@@ -204,7 +211,7 @@ def _coordinator(folder: RunFolder) -> Iterator[FileLock]:
     except Timeout as error:
         raise RunBusyError(
             f"another harness process is working on run {folder.run}",
-            "Wait until it has ended or stop it; to look at what it has so far, use `harness report`.",
+            f"Wait until it has ended or stop it; to look at what it has so far, use `{look}`.",
         ) from error
     except NotImplementedError as error:
         raise StoreError(
@@ -220,14 +227,16 @@ def _coordinator(folder: RunFolder) -> Iterator[FileLock]:
 
 
 @contextmanager
-def held(folder: RunFolder) -> Iterator[None]:
+def held(folder: RunFolder, look: str = _LOOK) -> Iterator[None]:
     """Keep coordinators away from the run while the block looks at it, as far as the file system lets anybody.
+
+    ``look`` is as in ``Journal.resume``.
 
     Raises:
         RunBusyError: one is at work on it.
     """
     try:
-        with _coordinator(folder) as lock:
+        with _coordinator(folder, look) as lock:
             pass
     except RunBusyError:
         raise

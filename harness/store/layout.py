@@ -152,10 +152,14 @@ class Store:
         return RunFolder(self.runs_folder / checked_run_id(run))
 
     def runs(self) -> tuple[str, ...]:
-        """The ids of all runs that have a plan, oldest first. A folder of another name is none of ours."""
+        """The ids of all runs, oldest first: of folders with a plan, or with records that have lost theirs.
+
+        A folder of another name is none of ours; one that is empty is of a run that was killed before it was planned.
+        """
         if not self.runs_folder.is_dir():
             return ()
-        names = (plan.parent.name for plan in self.runs_folder.glob("*/plan.json"))
+        files = (file for name in ("plan.json", "records.jsonl") for file in self.runs_folder.glob(f"*/{name}"))
+        names = {file.parent.name for file in files}
         return tuple(sorted(name for name in names if _RUN_ID.fullmatch(name)))
 
     def latest(self) -> RunFolder:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from test_campaign import STUB_AND_CPU, VARIANTS, Script, make_plan, record_of
 
-from harness.campaign import Conditions, Finished, Policy, Resumption, look_ahead, loop, resume, resume_matrix
+from harness.campaign import Conditions, Finished, Policy, Resumption, look_ahead, loop, resume, resume_matrix, sync_run
 from harness.errors import (
     DeviceUnavailableError,
     HarnessError,
@@ -262,7 +262,20 @@ def test_a_run_that_is_being_run_is_refused(here: Here) -> None:
     with Journal.resume(folder), pytest.raises(RunBusyError, match="another harness process is working") as caught:
         here.go_on()
     assert caught.value.exit_code == 2
+    assert f"`harness --store {here.store.root} report {plan.run}`" in caught.value.advice
     assert here.opened == []
+    with Journal.resume(folder), pytest.raises(RunBusyError) as caught:
+        sync_run(here.store, None)
+    assert f"`harness --store {here.store.root} report {plan.run}`" in caught.value.advice
+
+
+def test_records_that_have_lost_their_plan_keep_no_other_run_from_going_on(here: Here) -> None:
+    plan, lost = plan_of(), replace(plan_of(), run="20991231-235959-lost")
+    kept(here.store.root, plan, first_records(plan)[:3])
+    kept(here.store.root, lost, []).plan.unlink()
+    assert here.go_on().plan.run == plan.run
+    with pytest.raises(JournalError, match=r"run 20991231-235959-lost has records, but its plan\.json is missing"):
+        here.go_on(lost.run)
 
 
 def test_a_device_that_is_gone_is_refused_and_leaves_no_sitting(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:

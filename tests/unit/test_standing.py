@@ -188,6 +188,28 @@ def test_all_runs_are_a_line_each_and_one_that_cannot_be_read_hides_no_other(tmp
     ]
 
 
+@pytest.mark.parametrize("records", [0, 3])
+def test_records_that_have_lost_their_plan_are_listed_as_unreadable(tmp_path: Path, main: Any, records: int) -> None:
+    kept(tmp_path, RECORDS)
+    lost = kept(tmp_path, RECORDS[:records], replace(PLAN, run=LATER))
+    lost.plan.unlink()
+    never = Store(tmp_path).folder("20260501-101500-never")  # killed before its plan was there
+    never.path.mkdir()
+    never.lock.touch()
+    listed = main("status", "--all")
+    assert (listed.code, listed.err) == (0, "")
+    assert [line.split()[0] for line in listed.out.splitlines()[1:]] == [PLAN.run, LATER]
+    assert f"unreadable: run {LATER} has records, but its plan.json is missing" in listed.out.splitlines()[-1]
+    documents = json.loads(main("status", "--all", "--json").out)
+    assert [(each["run"], each["state"]) for each in documents] == [(PLAN.run, "complete"), (LATER, "unreadable")]
+    for words in (("status", LATER), ("status",), ("status", LATER, "--json"), ("report", LATER), ("sync", LATER)):
+        told = main(*words)
+        assert (told.code, told.out) == (4, "")
+        assert told.err.splitlines()[0] == f"harness: run {LATER} has records, but its plan.json is missing"
+        assert len(told.err.splitlines()) == 2, "a sentence and an advice"
+    assert main("status", never.run).code == 2
+
+
 def test_json_has_the_same_numbers(tmp_path: Path, main: Any) -> None:
     kept(tmp_path, RECORDS[:-3])
     document = json.loads(main("status", "--json").out)

@@ -150,9 +150,23 @@ def test_a_newer_or_damaged_plan_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NewerSchemaError, match=r"plan\.json.*schema 99"):
         read_plan(folder)
     folder.plan.write_text("{")
-    with pytest.raises(JournalError, match=r"plan\.json.*not a plan"):
+    with pytest.raises(JournalError, match=r"plan\.json.*not a plan") as caught:
         Journal.resume(folder)
+    assert "Restore plan.json" in caught.value.advice
+    assert "line" not in caught.value.advice, "that is the journal's word"
+
+
+def test_records_that_have_lost_their_plan_are_no_run_that_never_was(tmp_path: Path) -> None:
+    folder = filled(tmp_path)
+    before = folder.records.read_bytes()
     folder.plan.unlink()
+    for attempt in (lambda: read_plan(folder), lambda: Journal.resume(folder)):
+        with pytest.raises(JournalError, match=r"has records, but its plan\.json is missing") as caught:
+            attempt()
+        assert caught.value.exit_code == 4
+        assert "Restore plan.json" in caught.value.advice
+    assert folder.records.read_bytes() == before
+    folder.records.unlink()
     with pytest.raises(RunNotFoundError, match="has no plan"):
         Journal.resume(folder)
 
@@ -259,10 +273,12 @@ def test_a_journal_that_somebody_else_changes_takes_no_more(tmp_path: Path, size
 
 def test_a_run_that_is_held_has_no_coordinator_and_a_coordinator_is_not_interrupted(tmp_path: Path) -> None:
     folder = filled(tmp_path)
-    with held(folder), pytest.raises(RunBusyError, match="another harness process"):
-        Journal.resume(folder)
-    with Journal.resume(folder), pytest.raises(RunBusyError), held(folder):
+    with held(folder), pytest.raises(RunBusyError, match="another harness process") as caught:
+        Journal.resume(folder, "harness --store s report r1")
+    assert "`harness --store s report r1`" in caught.value.advice
+    with Journal.resume(folder), pytest.raises(RunBusyError) as caught, held(folder, "harness --store s report r2"):
         pass
+    assert "`harness --store s report r2`" in caught.value.advice
     with held(folder):
         """It was given back."""
 
