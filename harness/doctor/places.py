@@ -150,13 +150,25 @@ def _database_fact(database: Path) -> Fact | None:
         with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True, timeout=5)) as connection:
             found = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'alembic_version'").fetchone()
     except sqlite3.Error as error:
-        advice = "Restore it from a copy, or move it away: `harness sync` writes every run anew from its journal."
-        return warning(name, f"{database} does not open: {error}", advice)
+        return warning(name, *_closed(database, error))
     if not found[0]:
         return absent(name, f"{database} is there and has nothing of MLflow's in it; the first run fills it")
     if not os.access(database, os.W_OK):
         return warning(name, f"{database} is read-only", "Make it writable, or run with --no-tracking.")
     return None
+
+
+def _closed(database: Path, error: sqlite3.Error) -> tuple[str, str]:
+    """Why the file does not open, and what to do. What is damaged is no ``OperationalError``; what is, may be sound."""
+    if not isinstance(error, sqlite3.OperationalError):
+        advice = "Restore it from a copy, or move it away: `harness sync` writes every run anew from its journal."
+        return f"{database} does not open: {error}", advice
+    if not os.access(database, os.R_OK):
+        return f"{database} is not yours to read", "Make it readable and writable, or run with --no-tracking."
+    if not os.access(database.parent, os.W_OK):  # in WAL mode SQLite has to make its log there, even to read
+        return f"{database} is in a folder that is read-only", "Make the folder writable, or run with --no-tracking."
+    advice = "Is another program at work on it? Runs can do without (--no-tracking); `harness sync` writes them later."
+    return f"{database} cannot be opened now: {error}", advice
 
 
 def _reached(name: str, uri: str, answer: str | None, limit_s: float) -> Fact:

@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from fake_executor import TOLD, blank
@@ -339,7 +339,51 @@ def test_mlflows_database_may_be_absent_empty_or_damaged(monkeypatch: pytest.Mon
     (tmp_path / "mlflow.db").write_bytes(b"no database at all" * 100)
     (damaged,) = places.tracking_facts(Store(tmp_path))
     assert damaged.state is State.WARNING
+    assert damaged.advice.startswith("Restore it from a copy")
     assert "harness sync" in damaged.advice
+
+
+@pytest.mark.parametrize(
+    ("denied", "said", "words", "advice"),
+    [
+        ({"mlflow.db": os.R_OK}, "unable to open database file", "is not yours to read", "Make it readable"),
+        ({".": os.W_OK}, "attempt to write a readonly database", "in a folder that is read-only", "Make the folder"),
+        ({}, "database is locked", "cannot be opened now: database is locked", "Is another program at work on it?"),
+    ],
+)
+def test_a_sound_database_that_cannot_be_opened_is_not_to_be_restored(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, denied: dict[str, int], said: str, words: str, advice: str
+) -> None:
+    """What SQLite raises there was seen by a user without rights; root may do everything."""
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    store = database(tmp_path, "CREATE TABLE alembic_version (x)")
+    refused = {tmp_path / name: mode for name, mode in denied.items()}
+
+    def connect(*_: object, **__: object) -> NoReturn:
+        raise sqlite3.OperationalError(said)
+
+    monkeypatch.setattr(os, "access", lambda path, mode: refused.get(path) != mode)
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    (fact,) = places.tracking_facts(store)
+    assert (fact.state, fact.text.partition(" ")[0]) == (State.WARNING, str(store.database))
+    assert words in fact.text
+    assert fact.advice.startswith(advice)
+    assert "--no-tracking" in fact.advice
+    assert "Restore" not in fact.advice
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write to every folder")
+def test_a_sound_database_in_a_folder_that_is_read_only_is_told_as_that(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    store = database(tmp_path, "PRAGMA journal_mode=WAL", "CREATE TABLE alembic_version (x)")
+    tmp_path.chmod(0o555)
+    try:
+        (fact,) = places.tracking_facts(store)
+    finally:
+        tmp_path.chmod(0o755)
+    assert fact.text == f"{store.database} is in a folder that is read-only"
 
 
 @pytest.mark.parametrize(
